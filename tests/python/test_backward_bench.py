@@ -1,13 +1,18 @@
 """The benchmark of the backward stages on the fake runtime: by the rules of the forward one."""
 
+from types import SimpleNamespace
+
+import numpy as np
 import pytest
 from hostcc import HERE, compile_cpp
 
 from flashladder.core.device import Device
 from flashladder.core.errors import FlashLadderError
+from flashladder.core.problem import Problem
 from flashladder.ladder import stages
 from flashladder.ladder.backward import Backward
-from flashladder.measuring import backward_bench, bench, gpu_memory, recorded, report_check
+from flashladder.measuring import backward_bench, bench, gpu_memory, peers, recorded, report_check
+from flashladder.running.verify import Comparison
 
 SETTINGS = bench.Settings(
     tokens=32, heads=2, lengths=(8, 12, 16), head_dims=(64,), peers=False, seconds=0.01, most_runs=6
@@ -80,3 +85,46 @@ def test_each_round_has_another_order(timed, monkeypatch, fake_device):
     rounds = ["".join(orders[place : place + 3]) for place in range(3, len(orders), 3)]  # behind the first of each
     assert len(rounds) == SETTINGS.most_runs and len(set(rounds)) > 1
     assert {"".join(sorted(one)) for one in rounds} == {"abc"}
+
+
+@pytest.mark.parametrize(
+    "name, changes, admitted",
+    [
+        ("FlashAttention-2", True, True),
+        ("FlashAttention-2, deterministic", False, True),
+        ("FlashAttention-2, deterministic", True, False),
+    ],
+)
+def test_a_peer_with_other_bits_in_a_later_run_is_not_deterministic(timed, fake_device, name, changes, admitted):
+    timed()  # which puts the fake runtime in its place
+    made = backward_bench.BackwardBench(SETTINGS, Device("gpu", fake_device))
+    runs = []
+
+    def output():
+        last = changes and len(runs) == backward_bench.REPEATS
+        return {"dQ": np.zeros(4), "dK": np.zeros(4), "dV": np.array([0, 0, 0, last])}
+
+    candidate = bench.Candidate(name, "peer", lambda: runs.append(name), output)
+    candidate.comparison = Comparison(True, 1e-3, 0.1, "")
+    assert made.accepts(candidate, Problem()) is admitted
+    reasons = [] if admitted else ["its gradients have other bits in one of 4 runs"]
+    assert [row["reason"] for row in made.skipped] == reasons
+
+
+def test_a_package_that_refuses_a_head_dim_is_skipped_with_its_reason(timed, fake_device, monkeypatch):
+    timed()
+    made = backward_bench.BackwardBench(SETTINGS, Device("gpu", fake_device))
+    made.torch, made.settings = True, bench.Settings()
+
+    def gradient_call(name, problem, tensors):
+        if problem.d_head == 64:
+            raise RuntimeError(f"RuntimeError: {name} has no kernels for d = 64\nand more words")
+        return lambda: (1, 2, 3)
+
+    monkeypatch.setattr(peers, "gradient_names", lambda: ("FlashAttention-3",))
+    monkeypatch.setattr(peers, "gradient_call", gradient_call)
+    memory = SimpleNamespace(tensors={})
+    assert made.peer_candidates(Problem(d_head=64), memory) == []
+    assert [row["reason"] for row in made.skipped] == ["RuntimeError: FlashAttention-3 has no kernels for d = 64"]
+    (candidate,) = made.peer_candidates(Problem(d_head=128), memory)
+    assert candidate.name == "FlashAttention-3" and candidate.flops == Problem(d_head=128).backward_flops()

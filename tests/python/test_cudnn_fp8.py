@@ -1,4 +1,5 @@
-"""The peer of e4m3, its package and PyTorch played: what it asks for, and that it never stops a benchmark."""
+"""cuDNN by its package, which is played, as PyTorch is: the peer of e4m3 and the deterministic gradients. What they ask
+for, and that they never stop a benchmark."""
 
 import sys
 import types
@@ -6,7 +7,7 @@ import types
 import pytest
 
 from flashladder.core.problem import Problem
-from flashladder.measuring import bench, cudnn_fp8, gpu_memory, peers
+from flashladder.measuring import bench, cudnn_fp8, cudnn_package, gpu_memory, peers
 
 PROBLEM = Problem(B=2, Hq=3, Nq=64, d_head=64, dtype="e4m3", causal=True)
 
@@ -23,10 +24,19 @@ class Tensor:
             sizes.insert(0, sizes[0] * size)
         return tuple(sizes)
 
+    def unsqueeze(self, dimension):
+        assert dimension == -1
+        return Tensor((*self.shape, 1))
+
     def __getattr__(self, name):
         if not name.startswith("set_"):
             raise AttributeError(name)
         return lambda value: self.described.update({name[4:]: value}) or self
+
+
+def forward(q, k, v, is_causal, scale):
+    """O and the log-sum-exp of PyTorch's FlashAttention-2, and what else it returns."""
+    return Tensor(q.shape, causal=is_causal, scale=scale), Tensor(q.shape[:-1]), None, None
 
 
 @pytest.fixture
@@ -35,7 +45,7 @@ def package(monkeypatch):
     made = types.ModuleType("cudnn")
     made.__version__ = "1.18.0"
     made.graphs, made.fails = [], ""
-    made.data_type = types.SimpleNamespace(FLOAT="float", FP8_E4M3="e4m3")
+    made.data_type = types.SimpleNamespace(FLOAT="float", FP8_E4M3="e4m3", BFLOAT16="bf16", HALF="fp16")
     made.heur_mode = types.SimpleNamespace(A="A", FALLBACK="fallback")
     made.diagonal_alignment = types.SimpleNamespace(TOP_LEFT="top left", BOTTOM_RIGHT="bottom right")
 
@@ -58,6 +68,11 @@ def package(monkeypatch):
             self.outputs = [Tensor(), None, Tensor(), Tensor()]
             return self.outputs
 
+        def sdpa_backward(self, **operands):
+            self.operands = operands
+            self.outputs = [Tensor(), Tensor(), Tensor()]
+            return self.outputs
+
         def create_execution_plans(self, modes):
             self.step("create_execution_plans")
 
@@ -74,14 +89,17 @@ def package(monkeypatch):
             return lambda: self.step(name)
 
     made.pygraph, made.create_handle = Graph, lambda: "handle"
-    cudnn_fp8._handle.cache_clear()
+    cudnn_package.handle.cache_clear()
     monkeypatch.setitem(sys.modules, "cudnn", made)
     torch = types.SimpleNamespace(float8_e4m3fn="e4m3", uint8="bytes", bfloat16="bf16")
     torch.empty = lambda shape, **rest: Tensor(shape if isinstance(shape, tuple) else (shape,))
     torch.ones = lambda *shape, **rest: Tensor(shape)
+    torch.empty_like = lambda tensor: Tensor(tensor.shape)
+    aten = types.SimpleNamespace(_scaled_dot_product_flash_attention=forward)
+    torch.ops = types.SimpleNamespace(aten=aten)
     monkeypatch.setattr(gpu_memory, "torch", torch)
     yield made
-    cudnn_fp8._handle.cache_clear()
+    cudnn_package.handle.cache_clear()
 
 
 def tensors(problem=PROBLEM) -> dict:
@@ -121,12 +139,37 @@ def test_a_mask_is_at_the_last_key(package):
 )
 def test_whatever_fails_is_told_and_no_more(package, step):
     package.fails = step
-    with pytest.raises(cudnn_fp8.Unavailable, match="^package .*: OverflowError: no such kernel$"):
+    with pytest.raises(cudnn_package.Unavailable, match="^package .*: OverflowError: no such kernel$"):
         cudnn_fp8.attention(PROBLEM, tensors())
     package.fails = "execute"
     launch, *_ = cudnn_fp8.attention(PROBLEM, tensors())
-    with pytest.raises(cudnn_fp8.Unavailable, match="no such kernel"):
+    with pytest.raises(cudnn_package.Unavailable, match="no such kernel"):
         launch()
+
+
+def test_the_gradients_graph_asks_for_a_deterministic_algorithm(package):
+    problem = Problem(B=2, Hq=3, Nq=64, d_head=64, causal=True)
+    given = {name: Tensor(problem.shape(name)) for name in ("Q", "K", "V", "dO")}
+    gradients = peers.gradient_call("cuDNN attention, deterministic", problem, given)()
+    (graph,) = package.graphs
+    operands, (buffers,) = graph.operands, graph.executed
+    assert operands["use_deterministic_algorithm"] is True and operands["attn_scale"] == problem.scale
+    assert (operands["diagonal_alignment"], operands["diagonal_band_right_bound"]) == ("top left", 0)
+    assert graph.inputs["stats"].described["dim"] == [2, 3, 64, 1]
+    assert [graph.inputs[name].described["data_type"] for name in ("dO", "stats")] == ["bf16", "float"]
+    assert buffers[graph.inputs["o"]].described == {"causal": True, "scale": problem.scale}
+    assert [buffers[result] for result in graph.outputs] == list(gradients)
+    assert all(one.described["output"] and one.described["dim"] == [2, 3, 64, 64] for one in graph.outputs)
+    peers.gradient_call("cuDNN attention, deterministic", Problem(Nq=64), given)
+    assert "diagonal_band_right_bound" not in package.graphs[-1].operands
+
+
+def test_gradients_that_the_package_has_no_kernel_for_are_told(package):
+    package.fails = "check_support"
+    problem = Problem(Nq=64)
+    given = {name: Tensor(problem.shape(name)) for name in ("Q", "K", "V", "dO")}
+    with pytest.raises(RuntimeError, match="^package .*: OverflowError: no such kernel$"):
+        peers.gradient_call("cuDNN attention, deterministic", problem, given)
 
 
 def test_without_the_package_the_record_says_so(monkeypatch):
@@ -137,7 +180,7 @@ def test_without_the_package_the_record_says_so(monkeypatch):
     ((row),) = one.skipped
     assert (row["name"], row["dtype"]) == ("cuDNN FP8", "e4m3")
     assert row["reason"] == "package nvidia-cudnn-frontend not there"
-    assert cudnn_fp8.versions() == {}
+    assert cudnn_package.version() == {}
 
 
 def test_a_package_that_cannot_be_loaded_is_told_in_its_words(monkeypatch):
@@ -148,7 +191,7 @@ def test_a_package_that_cannot_be_loaded_is_told_in_its_words(monkeypatch):
 
     monkeypatch.delitem(sys.modules, "cudnn", raising=False)
     monkeypatch.setattr(sys, "meta_path", [Broken(), *sys.meta_path])
-    with pytest.raises(cudnn_fp8.Unavailable, match="OSError: libcudnn.so.9: cannot open"):
+    with pytest.raises(cudnn_package.Unavailable, match="OSError: libcudnn.so.9: cannot open"):
         cudnn_fp8.attention(PROBLEM, tensors())
 
 

@@ -79,6 +79,7 @@ def measured(monkeypatch, tmp_path):
         "backward": [
             row(waits_apart.name, 500.0, waits_apart.kernel_hash()),
             row("cuDNN attention", 400.0, None, kind="peer"),
+            row("FlashAttention-3", 510.0, None, kind="peer"),
             row(waits_apart.name, 100.0, waits_apart.kernel_hash(), Nq=512),
             row("cuDNN attention", 100.1, None, kind="peer", Nq=512),
         ],
@@ -122,6 +123,11 @@ def measured(monkeypatch, tmp_path):
         ('gradients("no_scratch_pass") : .0f', "(not recorded yet)"),
         ('gradients_ahead("waits_apart", "cuDNN attention") : .0f', "1"),
         ('gradients_ahead("no_scratch_pass", "cuDNN attention") : .0f', "(not recorded yet)"),
+        ('gradients("fastest peer") : .0f', "510"),
+        ('gradients("fastest peer", N=512) : .1f', "100.1"),
+        ('gradients_ahead("waits_apart", "fastest peer") : .0f', "0"),
+        ('gradients("FlashAttention-3", N=512) : .0f', "(not recorded yet)"),  # without a kernel for this shape
+        ('gradients("cuDNN attention, deterministic") : .0f', "(not recorded yet)"),
         ('decode("packed_gqa", B=8) : .1f', "12.5"),
         ('decode("packed_gqa", B=8, of_reading=1) : .2f', "0.75"),
         ('decode("packed_gqa", B=8, d=64) : .1f', "25.0"),

@@ -4,6 +4,7 @@ and that one without a kernel for a problem is skipped, whatever it raises."""
 import importlib.machinery
 import sys
 import types
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -15,10 +16,16 @@ PROBLEM = Problem(B=2, Hq=4, Hkv=2, Nq=6, d_head=64, scale=0.5, causal=True)
 
 
 class Tensor(np.ndarray):
-    """An array whose transpose() takes two dimensions, as PyTorch's does."""
+    """An array whose transpose() takes two dimensions, as PyTorch's does, and which may stand in a graph."""
 
     def transpose(self, first, second):
         return self.swapaxes(first, second)
+
+    def detach(self):
+        return self
+
+    def requires_grad_(self):
+        return self
 
 
 def attention(q, k, v, softmax_scale, causal):
@@ -50,7 +57,7 @@ def install(monkeypatch):
 
 def tensors(problem):
     numbers = np.random.default_rng(1)
-    return {name: numbers.standard_normal(problem.shape(name)).view(Tensor) for name in "QKV"}
+    return {name: numbers.standard_normal(problem.shape(name)).view(Tensor) for name in ("Q", "K", "V", "dO")}
 
 
 def test_only_those_that_are_installed_are_peers(install):
@@ -109,3 +116,77 @@ def test_the_record_has_their_versions(install, monkeypatch):
     )
     monkeypatch.setattr(peers.gpu_memory, "torch_with_cuda", lambda: torch)
     assert peers.versions()["FlashAttention-3"] == "3.0.1"
+
+
+@pytest.fixture
+def pytorch(monkeypatch):
+    """PyTorch with its settings of determinism; pytorch.during has them as each gradient was computed."""
+    modules = {name: types.ModuleType(name) for name in ("torch", "torch.nn", "torch.nn.attention")}
+    for name, module in modules.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    modules["torch.nn.attention"].SDPBackend = types.SimpleNamespace(FLASH_ATTENTION=1, CUDNN_ATTENTION=2)
+    modules["torch.nn.attention"].sdpa_kernel = lambda backend: nullcontext()
+    made = modules["torch"]
+    made.asked, made.during, made.fails = False, [], None
+    made.utils = types.SimpleNamespace(deterministic=types.SimpleNamespace(fill_uninitialized_memory=True))
+    made.use_deterministic_algorithms = lambda asked: setattr(made, "asked", asked)
+    functional = types.SimpleNamespace(scaled_dot_product_attention=lambda q, k, v, **options: q)
+    made.nn = types.SimpleNamespace(functional=functional)
+
+    def grad(output, inputs, gradient, retain_graph):
+        made.during.append((made.asked, made.utils.deterministic.fill_uninitialized_memory))
+        if made.fails:
+            raise made.fails
+        return inputs
+
+    made.autograd = types.SimpleNamespace(grad=grad)
+    monkeypatch.setattr(peers.gpu_memory, "torch", made)
+    return made
+
+
+def with_argument(q, k, v, softmax_scale, causal, deterministic=False):
+    return attention(q, k, v, softmax_scale, causal)
+
+
+def test_only_those_that_can_be_asked_for_the_same_bits_are_peers_twice(install):
+    both = ("FlashAttention-2, deterministic", "cuDNN attention, deterministic")
+    assert peers.gradient_names() == (*peers.BACKENDS, *both)
+    install("FlashAttention-3", with_argument)
+    install("FlashAttention-4", attention)
+    packages = ("FlashAttention-3", "FlashAttention-4")
+    assert peers.gradient_names() == (*peers.BACKENDS, *packages, *both, "FlashAttention-3, deterministic")
+
+
+@pytest.mark.parametrize("name, asked", [("FlashAttention-3", False), ("FlashAttention-3, deterministic", True)])
+def test_a_package_is_asked_by_its_argument(install, pytorch, name, asked):
+    told = []
+
+    def function(*tensors, deterministic=False, **options):
+        told.append(deterministic)
+        return with_argument(*tensors, **options)
+
+    install("FlashAttention-3", function)
+    given = tensors(PROBLEM)
+    gradients = peers.gradient_call(name, PROBLEM, given)()
+    assert told == [asked] and pytorch.during == [(False, True)]
+    assert all(one is given[tensor] for one, tensor in zip(gradients, "QKV", strict=True))
+
+
+def test_pytorch_is_asked_by_its_settings_as_the_gradients_are_computed(pytorch):
+    peers.gradient_call("FlashAttention-2", PROBLEM, tensors(PROBLEM))()
+    call = peers.gradient_call("FlashAttention-2, deterministic", PROBLEM, tensors(PROBLEM))
+    assert not pytorch.asked
+    call()
+    pytorch.fails = RuntimeError("out of memory")
+    with pytest.raises(RuntimeError, match="out of memory"):
+        call()
+    assert pytorch.during == [(False, True), (True, False), (True, False)]
+    assert not pytorch.asked and pytorch.utils.deterministic.fill_uninitialized_memory
+
+
+def test_a_package_that_says_no_to_gradients_is_a_reason_to_skip_it(install, pytorch):
+    install("FlashAttention-4", attention)
+    pytorch.fails = NotImplementedError("no backward pass on sm_90")
+    call = peers.gradient_call("FlashAttention-4", PROBLEM, tensors(PROBLEM))
+    with pytest.raises(RuntimeError, match="NotImplementedError: no backward pass on sm_90"):
+        call()

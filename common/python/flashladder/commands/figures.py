@@ -14,6 +14,7 @@ from flashladder.ladder import ablations, stages
 from flashladder.measuring import (
     block_order,
     machine_code,
+    peers,
     profile,
     profiler,
     recorded,
@@ -22,6 +23,7 @@ from warpsim import counters
 
 STALE = " (stale)"  # the kernel has changed since this was measured
 UNRECORDED = "(not recorded yet)"
+FASTEST_PEER = "fastest peer"  # where a peer's name may stand: whichever of the record's is the fastest at that point
 
 _OPERATIONS = {
     ast.Add: operator.add,
@@ -49,9 +51,14 @@ class _Figures:
     def _row(self, results: dict | None, name: str, causal: bool | None = False, **wanted) -> dict:
         """causal: None of a record whose rows do not say it."""
         wanted |= {} if causal is None else {"causal": causal}
-        rows = recorded.pick(results, name=name, **wanted) if results else []
-        if results and not recorded.pick(results, name=name) and name in _kernels():
+        which = {"kind": "peer"} if name == FASTEST_PEER else {"name": name}
+        rows = recorded.pick(results, **which, **wanted) if results else []
+        if name == FASTEST_PEER:
+            rows.sort(key=lambda row: -row["tflops"])
+        if results and not recorded.pick(results, **which) and name in _kernels():
             raise Unrecorded  # newer than the record
+        if results and not rows and name in peers.known():
+            raise Unrecorded  # newer than the record, or without a kernel for this shape
         if not rows:
             there = ", ".join(dict.fromkeys(row["name"] for row in recorded.pick(results))) if results else "nothing"
             raise FlashLadderError(f'"{name}" with {wanted} is not recorded; there is: {there}.')
@@ -68,7 +75,7 @@ class _Figures:
         gpu: str = "",
     ) -> float:
         """Recorded throughput: tflops("swizzle"), tflops(9), tflops("FlashAttention-2"), tflops(13, causal=True),
-        tflops(9, gpu="H100"), of that GPU."""
+        tflops(9, gpu="H100"), of that GPU; tflops("fastest peer"), of all that the record has of this shape."""
         results = recorded.first(gpu=gpu or self.gpu)
         return self._row(results, _name(name), causal, Nq=N, d_head=d, dtype=dtype)["tflops"]
 
@@ -80,7 +87,7 @@ class _Figures:
 
     def gradients(self, name: int | str, N: int = 4096, d: int = 128, causal: bool = False, gpu: str = "") -> float:
         """Recorded throughput of a stage that computes gradients, or of a peer: gradients("waits_apart", gpu="H100");
-        of recorded.MAIN where no GPU is named."""
+        of recorded.MAIN where no GPU is named. "fastest peer": as in tflops()."""
         return self._row(recorded.first("backward", gpu), _name(name), causal, Nq=N, d_head=d)["tflops"]
 
     def gradients_ahead(self, name: int | str, other: int | str, gpu: str = "") -> float:

@@ -17,7 +17,7 @@ from flashladder.core.paths import stage_library
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
 from flashladder.ladder.kernels import WithKernel
-from flashladder.measuring import cudnn_fp8, gpu_memory, peers, provenance, recorded
+from flashladder.measuring import cudnn_fp8, cudnn_package, gpu_memory, peers, provenance, recorded
 from flashladder.running.cudart import L2_BYTES, MULTIPROCESSORS, CudaError, Cudart
 from flashladder.running.job import KINDS
 from flashladder.running.verify import POISON, Comparison, compare, reference
@@ -316,7 +316,7 @@ class Bench(Benchmark):
         if not (self.torch and self.settings.peers):
             return []
         found = self.cudnn_of_e4m3(problem, memory) if problem.dtype == "e4m3" else []
-        for name in peers.names(problem.dtype):
+        for name in self.peer_names(problem.dtype):
             try:
                 call, kept = self.peer_call(name, problem, memory.tensors), {}
             except RuntimeError as error:  # a peer that has no kernel for this problem
@@ -332,6 +332,9 @@ class Bench(Benchmark):
             found.append(Candidate(name, "peer", launch, output, self.flops(problem)))
         return found
 
+    def peer_names(self, dtype: str) -> tuple[str, ...]:
+        return peers.names(dtype)
+
     def peer_call(self, name: str, problem: Problem, tensors: dict) -> Callable:
         return peers.attention_call(name, problem, tensors)
 
@@ -343,7 +346,7 @@ class Bench(Benchmark):
         """cuDNN, where its package is there and takes the problem; else the record says why not."""
         try:
             launch, output, facts = cudnn_fp8.attention(problem, memory.tensors)
-        except cudnn_fp8.Unavailable as error:
+        except cudnn_package.Unavailable as error:
             self.skip(cudnn_fp8.NAME, problem, str(error))
             return []
         return [Candidate(cudnn_fp8.NAME, "peer", launch, output, problem.flops(), facts)]

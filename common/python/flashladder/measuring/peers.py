@@ -1,10 +1,12 @@
 """What the stages are measured against: FlashAttention-2 and cuDNN by PyTorch's SDPA; FlashAttention-3 and -4 where
-their users' packages are installed; and cuBLAS as the ceiling. cuDNN of e4m3 is in cudnn_fp8."""
+their users' packages are installed; and cuBLAS as the ceiling. cuDNN of e4m3 is in cudnn_fp8, its deterministic
+gradients are in cudnn_gradients."""
 
 import importlib
 import importlib.metadata
 import importlib.util
 import inspect
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -12,7 +14,16 @@ import numpy as np
 
 from flashladder.core.decode_problem import NO_PAGE, DecodeProblem
 from flashladder.core.problem import Problem
-from flashladder.measuring import cudnn_fp8, gpu_memory
+from flashladder.measuring import cudnn_gradients, cudnn_package, gpu_memory
+
+
+@contextmanager
+def _refusal():
+    """As RuntimeError what a package says no by: its own assertions, a compiler's errors."""
+    try:
+        yield
+    except Exception as error:
+        raise RuntimeError(f"{type(error).__name__}: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -36,14 +47,19 @@ class Package:
                 continue
         return "unknown"
 
-    def attention(self, problem: Problem, q, k, v):
-        """O as (B, H, N, d), of tensors of that shape. RuntimeError, too, where the package has no kernel for it."""
+    def takes_deterministic(self) -> bool:
         try:
             function = importlib.import_module(self.module).flash_attn_func
+            return "deterministic" in inspect.signature(function).parameters
+        except Exception:  # it cannot be imported, which attention() will say, or its function shows no parameters
+            return False
+
+    def attention(self, problem: Problem, q, k, v, **options):
+        """O as (B, H, N, d), of tensors of that shape. RuntimeError, too, where the package has no kernel for it."""
+        with _refusal():
+            function = importlib.import_module(self.module).flash_attn_func
             by_rows = (tensor.transpose(1, 2) for tensor in (q, k, v))
-            output = function(*by_rows, softmax_scale=problem.scale, causal=problem.causal)
-        except Exception as error:  # whatever it says no by: its own assertions, a compiler's errors
-            raise RuntimeError(f"{type(error).__name__}: {error}") from error
+            output = function(*by_rows, softmax_scale=problem.scale, causal=problem.causal, **options)
         output = output[0] if isinstance(output, tuple) else output  # some versions return the log-sum-exp as well
         return output.transpose(1, 2)
 
@@ -55,8 +71,15 @@ PACKAGES = {
 }
 WITH_E4M3 = ("FlashAttention-3",)  # its flash_attn_func takes e4m3, with scales of 1, and writes bf16
 PAGED = "PyTorch varlen_attn"  # of unequal lengths in pages
+DETERMINISTIC = ", deterministic"  # behind the name of a peer whose gradients are to have the same bits in each run
 CEILING = "cuBLAS matmul"
 CEILING_SIZE = 8192  # rows and columns of the square matrices
+
+
+def known() -> set[str]:
+    """All peers that a record may have, on this machine or not."""
+    plain = {*BACKENDS, *PACKAGES}
+    return plain | {name + DETERMINISTIC for name in plain}
 
 
 def names(dtype: str = "bf16") -> tuple[str, ...]:
@@ -65,11 +88,18 @@ def names(dtype: str = "bf16") -> tuple[str, ...]:
     return tuple(name for name in installed if name in WITH_E4M3) if dtype == "e4m3" else (*BACKENDS, *installed)
 
 
-def attention_call(name: str, problem: Problem, tensors: dict):
-    """A function that runs the peer on Q, K, V and returns its output tensor; raises RuntimeError if it cannot."""
+def gradient_names() -> tuple[str, ...]:
+    """The same of gradients, with the peers that can be asked for the same bits in each run."""
+    asked = [name for name in names() if name in BACKENDS or PACKAGES[name].takes_deterministic()]
+    return (*names(), *(name + DETERMINISTIC for name in asked))
+
+
+def attention_call(name: str, problem: Problem, tensors: dict, **options):
+    """A function that runs the peer on Q, K, V and returns its output tensor; raises RuntimeError if it cannot.
+    options: further ones for a package's function."""
     q, k, v = (problem.to_bhnd_tensor(tensors[tensor]) for tensor in "QKV")
     if name in PACKAGES:
-        return lambda: PACKAGES[name].attention(problem, q, k, v)
+        return lambda: PACKAGES[name].attention(problem, q, k, v, **options)
     torch = gpu_memory.torch
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -115,12 +145,38 @@ def paged_call(problem: DecodeProblem, tensors: dict, table: np.ndarray):
 def gradient_call(name: str, problem: Problem, tensors: dict):
     """A function that runs the peer's backward pass and returns dQ, dK and dV; its forward pass runs here. Raises
     RuntimeError if it cannot."""
+    plain = name.removesuffix(DETERMINISTIC)
+    deterministic = plain != name
+    if deterministic and plain == "cuDNN attention":
+        return cudnn_gradients.call(problem, tensors)
     torch = gpu_memory.torch
     given = tuple(tensors[tensor].detach().requires_grad_() for tensor in "QKV")
     by_heads = dict(zip("QKV", given, strict=True))
-    output = attention_call(name, problem, by_heads)()
+    options = {"deterministic": True} if deterministic and plain in PACKAGES else {}
+    output = attention_call(plain, problem, by_heads, **options)()
     dO = problem.to_bhnd_tensor(tensors["dO"])  # noqa: N806 - the tensor's name
-    return lambda: torch.autograd.grad(output, given, dO, retain_graph=True)
+
+    around = _refusal if plain in PACKAGES else _deterministic_algorithms if deterministic else nullcontext
+
+    def call():
+        with around():
+            return torch.autograd.grad(output, given, dO, retain_graph=True)
+
+    return call
+
+
+@contextmanager
+def _deterministic_algorithms():
+    """Has PyTorch's FlashAttention-2 add dQ in a fixed order, which its backward pass asks PyTorch's settings about.
+    New tensors are not filled with NaN, as this setting has it else: that would be timed."""
+    torch = gpu_memory.torch
+    torch.utils.deterministic.fill_uninitialized_memory = False
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(False)
+        torch.utils.deterministic.fill_uninitialized_memory = True
 
 
 def matmul_call(dtype: str):
@@ -141,4 +197,4 @@ def versions() -> dict:
         return {}
     found = {"torch": torch.__version__, "cudnn": torch.backends.cudnn.version(), "torch_cuda": torch.version.cuda}
     packages = {name: PACKAGES[name].version() for name in names() if name in PACKAGES}
-    return found | packages | cudnn_fp8.versions()
+    return found | packages | cudnn_package.version()

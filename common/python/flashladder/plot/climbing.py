@@ -13,12 +13,13 @@ from matplotlib.figure import Figure
 from flashladder.core.errors import FlashLadderError
 from flashladder.ladder import stages
 from flashladder.measuring import recorded
+from flashladder.measuring.peers import DETERMINISTIC
 from flashladder.plot.style import BLUE, GREY, INK, ORANGE, caption, new_figure
 
 MOST_LABELS = 12
 LENGTH = 4096  # of the sequence
 FRONT_WORDS = "TFLOP/s of the main line's stages as one line that climbs, with FlashAttention-2 and cuDNN as levels"
-_SHORT = {"FlashAttention-2": "FA-2", "cuDNN attention": "cuDNN"}
+_SHORT = {f"FlashAttention-{number}": f"FA-{number}" for number in (2, 3, 4)} | {"cuDNN attention": "cuDNN"}
 _SIZE, _LETTER, _LINE = 9.0, 0.073, 0.17  # points; inches that a letter and a line of this size take
 
 
@@ -33,8 +34,10 @@ class Run:
     length: int | None = None  # None: all lengths
 
     def rows(self, **wanted) -> list[dict]:
+        """Without the peers' deterministic modes: the tables have them, and a picture has room for few names."""
         wanted |= {"Nq": self.length} if self.length else {}
-        return recorded.pick(self.results, dtype=self.dtype, d_head=self.d, causal=self.causal, **wanted)
+        found = recorded.pick(self.results, dtype=self.dtype, d_head=self.d, causal=self.causal, **wanted)
+        return [row for row in found if not row["name"].endswith(DETERMINISTIC)]
 
     @property
     def in_words(self) -> str:
