@@ -1,16 +1,18 @@
 """The decode benchmark on the fake runtime: checked before it is timed, several copies, provenance, told by a table."""
 
 import json
+import types
 
 import pytest
 from hostcc import HERE, compile_cpp
 
 from flashladder.commands import results
+from flashladder.core.decode_problem import DecodeProblem
 from flashladder.core.device import Device
 from flashladder.core.errors import FlashLadderError
 from flashladder.ladder import stages
 from flashladder.ladder.decode import Decode
-from flashladder.measuring import bench, decode_bench, gpu_memory, recorded
+from flashladder.measuring import bench, decode_bench, decode_peers, gpu_memory, recorded
 
 SETTINGS = decode_bench.Settings(
     shapes=((4, 2, 2, 24), (2, 2, 1, 8), (2, 1, 2, 80)), other_caches=((2, 1, 2, 80),), head_dims=(64,), peers=False,
@@ -104,6 +106,24 @@ def test_what_the_benchmark_runs():
         mean = sum(problem.lengths) // problem.B
         assert (problem.Hq, problem.Hkv, problem.B, mean) in settings.shapes
         assert all(problem.page_size % one.page_multiple == 0 for one in stages.decode_stages())
+
+
+def test_a_peer_that_refuses_is_skipped_with_its_reason(monkeypatch):
+    """The first line of it, and the others are candidates."""
+
+    def calls(name, problem, copies, table):
+        if name == "refuses":
+            raise RuntimeError("no kernel for d = 64\nand many lines of a compiler")
+        return [lambda: "O"] * len(copies)
+
+    monkeypatch.setattr(decode_peers, "names", lambda problem: ("refuses", "runs"))
+    monkeypatch.setattr(decode_peers, "calls", calls)
+    asked = object.__new__(decode_bench.DecodeBench)
+    asked.torch, asked.settings, asked.pages, asked.skipped = True, decode_bench.Settings(), None, []
+    copies = [types.SimpleNamespace(tensors={})] * 2
+    found = asked.peer_candidates(DecodeProblem(d_head=64), copies)
+    assert [(one.name, one.kind) for one in found] == [("runs", "peer")]
+    assert [(row["name"], row["reason"]) for row in asked.skipped] == [("refuses", "no kernel for d = 64")]
 
 
 @pytest.mark.parametrize("plant", (1, 2, 3))
