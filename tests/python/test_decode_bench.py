@@ -1,7 +1,6 @@
 """The decode benchmark on the fake runtime: checked before it is timed, several copies, provenance, told by a table."""
 
 import json
-import sys
 import types
 
 import pytest
@@ -13,7 +12,7 @@ from flashladder.core.device import Device
 from flashladder.core.errors import FlashLadderError
 from flashladder.ladder import stages
 from flashladder.ladder.decode import Decode
-from flashladder.measuring import bench, decode_bench, gpu_memory, peers, recorded
+from flashladder.measuring import bench, decode_bench, decode_peers, gpu_memory, recorded
 
 SETTINGS = decode_bench.Settings(
     shapes=((4, 2, 2, 24), (2, 2, 1, 8), (2, 1, 2, 80)), other_caches=((2, 1, 2, 80),), head_dims=(64,), peers=False,
@@ -109,63 +108,22 @@ def test_what_the_benchmark_runs():
         assert all(problem.page_size % one.page_multiple == 0 for one in stages.decode_stages())
 
 
-class Tensor:
-    """As much of a tensor as a peer's call asks for."""
+def test_a_peer_that_refuses_is_skipped_with_its_reason(monkeypatch):
+    """The first line of it, and the others are candidates."""
 
-    def transpose(self, *axes):
-        return self
+    def calls(name, problem, copies, table):
+        if name == "refuses":
+            raise RuntimeError("no kernel for d = 64\nand many lines of a compiler")
+        return [lambda: "O"] * len(copies)
 
-    def view(self, *shape):
-        return self
-
-    reshape = view
-
-
-@pytest.fixture
-def pytorch(monkeypatch):
-    """pytorch(varlen_attn): has that be PyTorch's, or with None there is no such function."""
-
-    def offers(varlen_attn):
-        made = types.ModuleType("torch.nn.attention.varlen")
-        if varlen_attn:
-            made.varlen_attn = varlen_attn
-        for name in ("torch", "torch.nn", "torch.nn.attention"):
-            monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
-        monkeypatch.setitem(sys.modules, made.__name__, made)
-        monkeypatch.setattr(gpu_memory, "torch", types.SimpleNamespace(tensor=lambda numbers, device: numbers))
-
-    return offers
-
-
-def paged_call():
-    problem = DecodeProblem(B=2, Hq=4, Hkv=2, Nkv=140, d_head=64, lengths=(140, 20), page_size=64)
-    return peers.paged_call(problem, {name: Tensor() for name in "QKV"}, problem.block_table())
-
-
-def test_pytorchs_attention_over_pages(pytorch):
-    given = {}
-
-    def varlen_attn(q, k, v, begins_q, begins_k, most_q, most_k, *, scale, enable_gqa, seqused_k, block_table):
-        given.update(locals())
-        return q
-
-    pytorch(varlen_attn)
-    assert isinstance(paged_call()(), Tensor)
-    assert list(given["begins_q"]) == [0, 1, 2] and list(given["begins_k"]) == [0, 140, 160]
-    assert (given["most_q"], given["most_k"], given["enable_gqa"], given["scale"]) == (1, 140, True, 0.125)
-    assert list(given["seqused_k"]) == [140, 20]
-    table = given["block_table"]
-    assert table.shape == (2, 3) and list(table[1, 1:]) == [0, 0], "no page is where there is none"
-    assert len({*table[0], table[1, 0]}) == 4
-
-
-def test_a_pytorch_without_pages_says_so(pytorch):
-    pytorch(None)
-    with pytest.raises(RuntimeError, match="no varlen_attn"):
-        paged_call()
-    pytorch(lambda q, k, v, seqused_k=None: q)
-    with pytest.raises(RuntimeError, match="takes no block_table, enable_gqa"):
-        paged_call()
+    monkeypatch.setattr(decode_peers, "names", lambda problem: ("refuses", "runs"))
+    monkeypatch.setattr(decode_peers, "calls", calls)
+    asked = object.__new__(decode_bench.DecodeBench)
+    asked.torch, asked.settings, asked.pages, asked.skipped = True, decode_bench.Settings(), None, []
+    copies = [types.SimpleNamespace(tensors={})] * 2
+    found = asked.peer_candidates(DecodeProblem(d_head=64), copies)
+    assert [(one.name, one.kind) for one in found] == [("runs", "peer")]
+    assert [(row["name"], row["reason"]) for row in asked.skipped] == [("refuses", "no kernel for d = 64")]
 
 
 @pytest.mark.parametrize("plant", (1, 2, 3))

@@ -21,7 +21,7 @@ from flashladder.core.device import Device
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, build_directory
 from flashladder.ladder import stages
-from flashladder.measuring import bench, gpu_memory, peers, provenance, recorded
+from flashladder.measuring import bench, decode_peers, gpu_memory, provenance, recorded
 from flashladder.running import decoding
 from flashladder.running.verify import Comparison, compare
 
@@ -164,11 +164,11 @@ class DecodeBench(bench.Benchmark):
         if not (self.torch and self.settings.peers):
             return []
         found = []
-        for name in peers.names() if problem.equal_lengths else (peers.PAGED,) if problem.page_size else ():
+        for name in decode_peers.names(problem):
             try:
-                calls, kept = [self.peer_call(name, problem, one.tensors) for one in copies], {}
+                calls, kept = decode_peers.calls(name, problem, [one.tensors for one in copies], self.pages), {}
             except RuntimeError as error:
-                self.skip(name, problem, str(error))
+                self.skip(name, problem, str(error).splitlines()[0])
                 continue
 
             def launch(copy: int, stream: int, calls=calls, kept=kept) -> None:  # on PyTorch's current stream
@@ -176,11 +176,6 @@ class DecodeBench(bench.Benchmark):
 
             found.append(Candidate(name, "peer", launch, lambda copy, kept=kept: gpu_memory.host_bits(kept["O"])))
         return found
-
-    def peer_call(self, name: str, problem: DecodeProblem, tensors: dict) -> Callable:
-        if name == peers.PAGED:
-            return peers.paged_call(problem, tensors, self.pages)
-        return peers.attention_call(name, problem, tensors)
 
     def reading(self, problem: DecodeProblem, copies: list) -> Candidate:
         size = ctypes.c_size_t(problem.cache_bytes() // 2)

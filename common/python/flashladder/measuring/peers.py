@@ -1,6 +1,6 @@
 """What the stages are measured against: FlashAttention-2 and cuDNN by PyTorch's SDPA; FlashAttention-3 and -4 where
 their users' packages are installed; and cuBLAS as the ceiling. cuDNN of e4m3 is in cudnn_fp8, its deterministic
-gradients are in cudnn_gradients."""
+gradients are in cudnn_gradients; peers of decode alone are in decode_peers."""
 
 import importlib
 import importlib.metadata
@@ -8,18 +8,14 @@ import importlib.util
 import inspect
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from itertools import accumulate
 
-import numpy as np
-
-from flashladder.core.decode_problem import NO_PAGE, DecodeProblem
 from flashladder.core.problem import Problem
 from flashladder.measuring import cudnn_gradients, cudnn_package, gpu_memory
 
 
 @contextmanager
-def _refusal():
-    """As RuntimeError what a package says no by: its own assertions, a compiler's errors."""
+def refusals():
+    """Makes a RuntimeError of whatever a package says no by: its own assertions, a compiler's errors."""
     try:
         yield
     except Exception as error:
@@ -28,7 +24,7 @@ def _refusal():
 
 @dataclass(frozen=True)
 class Package:
-    """A peer with a package of its own, whose flash_attn_func takes Q, K, V as (B, N, H, d)."""
+    """A peer with a package of its own."""
 
     module: str
     distributions: tuple[str, ...]  # names under which it is installed
@@ -55,8 +51,9 @@ class Package:
             return False
 
     def attention(self, problem: Problem, q, k, v, **options):
-        """O as (B, H, N, d), of tensors of that shape. RuntimeError, too, where the package has no kernel for it."""
-        with _refusal():
+        """O as (B, H, N, d), of tensors of that shape, by its flash_attn_func, which takes them as (B, N, H, d).
+        RuntimeError, too, where the package has no kernel for it."""
+        with refusals():
             function = importlib.import_module(self.module).flash_attn_func
             by_rows = (tensor.transpose(1, 2) for tensor in (q, k, v))
             output = function(*by_rows, softmax_scale=problem.scale, causal=problem.causal, **options)
@@ -70,8 +67,9 @@ PACKAGES = {
     "FlashAttention-4": Package("flash_attn.cute", ("flash-attn-4", "fa4")),
 }
 WITH_E4M3 = ("FlashAttention-3",)  # its flash_attn_func takes e4m3, with scales of 1, and writes bf16
-PAGED = "PyTorch varlen_attn"  # of unequal lengths in pages
 DETERMINISTIC = ", deterministic"  # behind the name of a peer whose gradients are to have the same bits in each run
+FLASHINFER = "FlashInfer"
+DECODE_PACKAGES = {FLASHINFER: Package("flashinfer", ("flashinfer-python",))}
 CEILING = "cuBLAS matmul"
 CEILING_SIZE = 8192  # rows and columns of the square matrices
 
@@ -115,33 +113,6 @@ def attention_call(name: str, problem: Problem, tensors: dict, **options):
     return call
 
 
-def paged_call(problem: DecodeProblem, tensors: dict, table: np.ndarray):
-    """As attention_call(), of a cache in pages; RuntimeError where this PyTorch takes none."""
-    torch = gpu_memory.torch
-    try:
-        from torch.nn.attention.varlen import varlen_attn
-    except ImportError as error:
-        raise RuntimeError("this PyTorch has no varlen_attn") from error
-    missing = {"enable_gqa", "seqused_k", "block_table"} - set(inspect.signature(varlen_attn).parameters)
-    if missing:
-        raise RuntimeError(f"varlen_attn of this PyTorch takes no {', '.join(sorted(missing))}")
-
-    def on_gpu(numbers):
-        return torch.tensor(np.asarray(numbers, np.int32), device="cuda")
-
-    B, Nq, Hq, d = problem.B, problem.Nq, problem.Hq, problem.d_head
-    q = problem.to_bhnd_tensor(tensors["Q"]).transpose(1, 2).reshape(B * Nq, Hq, d)
-    begins = on_gpu(range(0, (B + 1) * Nq, Nq)), on_gpu([0, *accumulate(problem.lengths)])
-    cache = {"seqused_k": on_gpu(problem.lengths), "block_table": on_gpu(np.where(table == NO_PAGE, 0, table))}
-    cache |= {"scale": problem.scale, "enable_gqa": Hq != problem.Hkv}
-
-    def call():
-        found = varlen_attn(q, tensors["K"], tensors["V"], *begins, Nq, max(problem.lengths), **cache)
-        return found.view(B, Nq, Hq, d).transpose(1, 2)
-
-    return call
-
-
 def gradient_call(name: str, problem: Problem, tensors: dict):
     """A function that runs the peer's backward pass and returns dQ, dK and dV; its forward pass runs here. Raises
     RuntimeError if it cannot."""
@@ -156,7 +127,7 @@ def gradient_call(name: str, problem: Problem, tensors: dict):
     output = attention_call(plain, problem, by_heads, **options)()
     dO = problem.to_bhnd_tensor(tensors["dO"])  # noqa: N806 - the tensor's name
 
-    around = _refusal if plain in PACKAGES else _deterministic_algorithms if deterministic else nullcontext
+    around = refusals if plain in PACKAGES else _deterministic_algorithms if deterministic else nullcontext
 
     def call():
         with around():
@@ -196,5 +167,6 @@ def versions() -> dict:
     if not torch:
         return {}
     found = {"torch": torch.__version__, "cudnn": torch.backends.cudnn.version(), "torch_cuda": torch.version.cuda}
-    packages = {name: PACKAGES[name].version() for name in names() if name in PACKAGES}
-    return found | packages | cudnn_package.version()
+    packages = PACKAGES | DECODE_PACKAGES
+    installed = {name: package.version() for name, package in packages.items() if package.installed()}
+    return found | installed | cudnn_package.version()
