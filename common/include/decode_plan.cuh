@@ -1,4 +1,5 @@
-// Stage lean chooses so, and paged_kv too: how many blocks share the work, and how many warps each has.
+// Stage lean chooses so, and paged_kv too: how many blocks share the work, how many warps each has, and how many of
+// them may lie on a multiprocessor.
 #pragma once
 
 #include <algorithm>
@@ -8,31 +9,39 @@
 #include "decode_unit.cuh"
 #include "launch_decode.h"
 
-// How many warps a block has and how many blocks share the work: some for each multiprocessor, or one for each head.
-// The first line that a problem fits counts. Heads are for each multiprocessor. Warps are those for d_head 128: for 64,
-// whose units have half the bytes, twice as many, and never more than 8. With two tiles of rows a block has 8 warps.
+struct Blocks {
+    int warps;     // of a block; with two tiles of rows of Q it has 8
+    double each;   // blocks for each multiprocessor that share the work; 0: a block for each head
+    int resident;  // blocks that a multiprocessor may hold at a time, the next launch's too; 0: as many as fit
+};
+
+// The first line that a problem fits counts. Heads are for each multiprocessor.
 struct Choice {
     double least_heads, most_heads;
     int most_keys;
-    bool any_lengths;  // else sequences have equal lengths and lie in one piece
-    int warps;
-    double each;  // 0: a block for each head
+    bool any_lengths;    // else sequences have equal lengths and lie in one piece
+    Blocks d_128, d_64;  // units of d_head 64 have half the bytes
 };
 constexpr int any_length = 1 << 30;
 constexpr Choice choices[] = {
-    {0.36, 1.0, 4096, false, 8, 0},       // enough heads to keep the memory busy, and nothing to merge
-    {1.0, 2.0, 2048, false, 4, 0},        // all of them at the same time, two on a multiprocessor
-    {1.0, 1e9, any_length, false, 8, 0},  // so many that blocks which end and begin are few among them
-    {1.0, 1e9, any_length, true, 4, 2},   // a block's end is under the other's keys
-    {0.0, 0.36, 16384, true, 8, 0.5},     // half of the multiprocessors keep the memory busy, with fewer parts
-    {0.0, 1e9, any_length, true, 8, 1},
+    // Enough heads to keep the memory busy, and nothing to merge.
+    {0.36, 1.0, 4096, false, {8, 0, 0}, {8, 0, 0}},
+    // All of them at the same time, two on a multiprocessor.
+    {1.0, 2.0, 2048, false, {4, 0, 0}, {8, 0, 0}},
+    // So many that blocks which end and begin are few among them.
+    {1.0, 1e9, any_length, false, {8, 0, 0}, {8, 0, 0}},
+    // A block's end is under the other's keys.
+    {1.0, 1e9, any_length, true, {4, 2, 0}, {8, 2, 0}},
+    // Half of the multiprocessors keep the memory busy, with fewer parts.
+    {0.0, 0.36, 16384, true, {8, 0.5, 0}, {8, 0.5, 0}},
+    {0.0, 1e9, any_length, true, {8, 1, 0}, {8, 1, 0}},
 };
 
 // What a call is run with.
 struct Plan {
-    int warps, blocks, heads;
+    int warps, blocks, resident, heads;
     int head_units, each, extra;  // units of a head, of a block; the first `extra` blocks have one more
-    char name[48];                // the configuration, in words
+    char name[64];                // the configuration, in words
 };
 
 inline int rows_of(const FlashDecodeParams &params) {
@@ -47,15 +56,27 @@ inline bool equal_pieces(const FlashDecodeParams &params) {
     return !params.lengths && !params.block_table;
 }
 
-inline const Choice &chosen(const FlashDecodeParams &params, double heads) {
+inline const Blocks &chosen(const FlashDecodeParams &params, double heads) {
+    const auto blocks = params.d_head == 64 ? &Choice::d_64 : &Choice::d_128;
     for (const Choice &choice : choices)
         if (heads >= choice.least_heads && heads <= choice.most_heads && params.Nmax <= choice.most_keys &&
-            (choice.any_lengths || equal_pieces(params)) && (choice.warps == 8 || one_tile(params)))
-            return choice;
-    return choices[std::size(choices) - 1];
+            (choice.any_lengths || equal_pieces(params)) && (choice.d_128.warps == 8 || one_tile(params)))
+            return choice.*blocks;
+    return choices[std::size(choices) - 1].*blocks;
 }
 
-// As the table says, or the caller's configuration, such as warps_8+blocks_64.
+// With so much shared memory no more than plan.resident blocks of a kernel that needs `needed` bytes fit on a
+// multiprocessor: then the blocks of a launch that begins under another one are spread over all of them.
+inline size_t shared_bytes_of(const Plan &plan, size_t needed) {
+    if (plan.resident == 0) return needed;
+    int device = 0, all = 0;
+    cudaGetDevice(&device);
+    cudaDeviceGetAttribute(&all, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
+    constexpr size_t of_the_driver = 1024;  // that each block takes besides
+    return std::max(needed, all / (plan.resident + 1) + 1 - of_the_driver);
+}
+
+// As the table says, or the caller's configuration, such as warps_8+blocks_64 or warps_8+blocks_64+resident_1.
 inline FlashStatus make_plan(const char *title, const FlashDecodeParams &params, Plan &plan) {
     const int rows_each = one_tile(params) ? tile : 2 * tile,
               row_blocks = (rows_of(params) + rows_each - 1) / rows_each;
@@ -66,30 +87,35 @@ inline FlashStatus make_plan(const char *title, const FlashDecodeParams &params,
                            "stage '%s' needs fewer than 2^31 - 2^20 units of %d keys; there are %lld", title, unit,
                            static_cast<long long>(units));
     }
-    int warps = 0, blocks = 0, end = 0;
+    int warps = 0, blocks = 0, resident = 0, end = 0, resident_end = 0;
     if (!params.configuration) {
         const int multiprocessors = static_cast<int>(flash::persistent(1 << 30).x);
-        const Choice &choice = chosen(params, static_cast<double>(heads) / multiprocessors);
-        warps = std::min(8, choice.warps * 128 / params.d_head);
+        const Blocks &choice = chosen(params, static_cast<double>(heads) / multiprocessors);
+        warps = choice.warps;
+        resident = choice.resident;
         const int64_t most = (units - 1) / warps + 1;  // each block has a unit for each warp
         const auto wanted = static_cast<int64_t>(choice.each * multiprocessors);
         blocks = choice.each > 0 ? static_cast<int>(std::clamp<int64_t>(wanted, 1, most)) : static_cast<int>(heads);
         if (equal_pieces(params) && blocks > heads) blocks -= blocks % heads;  // then shares end with heads
-    } else if (std::sscanf(params.configuration, "warps_%d+blocks_%d%n", &warps, &blocks, &end) != 2 ||
-               params.configuration[end] || (warps != 8 && (warps != 4 || !one_tile(params))) || blocks <= 0) {
+    } else if (const int read = std::sscanf(params.configuration, "warps_%d+blocks_%d%n+resident_%d%n", &warps, &blocks,
+                                            &end, &resident, &resident_end);
+               read < 2 || params.configuration[read == 2 ? end : resident_end] ||
+               (warps != 8 && (warps != 4 || !one_tile(params))) || blocks <= 0 || (read == 3 && resident <= 0)) {
         return flash::fail(FLASH_UNSUPPORTED,
-                           "stage '%s': configuration must be null or one such as warps_8+blocks_64, "
-                           "with 4 or 8 warps, 8 for more than 8 rows of Q; it is %s",
+                           "stage '%s': configuration must be null or one such as warps_8+blocks_64 or "
+                           "warps_8+blocks_64+resident_1, with 4 or 8 warps, 8 for more than 8 rows of Q; it is %s",
                            title, params.configuration);
     }
     blocks = static_cast<int>(std::min<int64_t>(blocks, units));
     plan = {.warps = warps,
             .blocks = blocks,
+            .resident = resident,
             .heads = static_cast<int>(heads),
             .head_units = static_cast<int>(head_units),
             .each = static_cast<int>(units / blocks),
             .extra = static_cast<int>(units % blocks),
             .name = {}};
-    std::snprintf(plan.name, sizeof plan.name, "warps_%d+blocks_%d", warps, blocks);
+    const int written = std::snprintf(plan.name, sizeof plan.name, "warps_%d+blocks_%d", warps, blocks);
+    if (resident) std::snprintf(plan.name + written, sizeof plan.name - written, "+resident_%d", resident);
     return FLASH_OK;
 }

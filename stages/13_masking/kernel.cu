@@ -93,6 +93,23 @@ __device__ float row_reduce_sum(float x) {
     return x + __shfl_xor_sync(0xffffffff, x, 2);
 }
 
+// Sets S to -infinity where a row does not see a column: row i sees columns 0 to i + diagonal, of Nkv. warp_row: the
+// warp's first row, which sees fewest; if it sees the whole tile, every row does, and nothing is compared.
+__device__ __forceinline__ void mask(float (&S)[m_tiles][n_tiles][4], int warp_row, int first_column, int diagonal,
+                                     int Nkv) {
+    if (first_column + Bc <= min(Nkv, warp_row + 1 + diagonal)) return;
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int m = 0; m < m_tiles; ++m)
+#pragma unroll
+        for (int n = 0; n < n_tiles; ++n)
+#pragma unroll
+            for (int x = 0; x < 4; ++x) {
+                const int i = warp_row + 16 * m + x / 2 * 8 + lane / 4;
+                if (first_column + 8 * n + lane % 4 * 2 + x % 2 >= min(Nkv, i + 1 + diagonal)) S[m][n][x] = -INFINITY;
+            }
+}
+
 // grid: (Hq, B, Nq / Br rounded up)
 template <typename T, int d_head>
 __global__ void __launch_bounds__(threads) flash_kernel(const FlashParams params) {
@@ -175,20 +192,7 @@ __global__ void __launch_bounds__(threads) flash_kernel(const FlashParams params
                                          K_fragment[k % fragment_stages][n]);
         }
 
-        // ---- mask ----
-        const int warp_row = first_row + threadIdx.x / 32 * warp_rows, first_column = (tiles - 1 - j) * Bc;
-        if (first_column + Bc > min(params.Nkv, warp_row + 1 + diagonal)) {  // the warp's first row sees fewest
-#pragma unroll
-            for (int m = 0; m < m_tiles; ++m)
-#pragma unroll
-                for (int n = 0; n < n_tiles; ++n)
-#pragma unroll
-                    for (int x = 0; x < 4; ++x) {
-                        const int i = warp_row + 16 * m + x / 2 * 8 + lane / 4;
-                        if (first_column + 8 * n + lane % 4 * 2 + x % 2 >= min(params.Nkv, i + 1 + diagonal))
-                            S[m][n][x] = -INFINITY;
-                    }
-        }
+        mask(S, first_row + threadIdx.x / 32 * warp_rows, (tiles - 1 - j) * Bc, diagonal, params.Nkv);
 
         // ---- online softmax ----
         float rescale[m_tiles][2];  // what older sums and outputs shrink by when the maximum grows

@@ -321,7 +321,8 @@ template <typename T, int d_head, int row_tiles, int warps>
 static Kernel instance(const FlashDecodeParams &params, const Plan &plan) {
     const auto entry = equal_pieces(params) ? lean_kernel<T, d_head, row_tiles, warps, true>
                                             : lean_kernel<T, d_head, row_tiles, warps, false>;
-    return {entry, dim3(plan.blocks), 32 * warps, sizeof(SharedStorage<T, d_head, row_tiles, warps>)};
+    return {entry, dim3(plan.blocks), 32 * warps,
+            shared_bytes_of(plan, sizeof(SharedStorage<T, d_head, row_tiles, warps>))};
 }
 
 static Kernel kernel_of(const FlashDecodeParams &params, const Plan &plan) {

@@ -282,7 +282,8 @@ static Kernel instance(const FlashDecodeParams &params, const Plan &plan) {
     auto entry = paged_kernel<T, d_head, row_tiles, warps, false, unit>;
     if (equal_pieces(params)) entry = paged_kernel<T, d_head, row_tiles, warps, true, unit>;
     if (box_of(params) == page_part) entry = paged_kernel<T, d_head, row_tiles, warps, false, page_part>;
-    return {entry, dim3(plan.blocks), 32 * warps, sizeof(SharedStorage<T, d_head, row_tiles, warps>)};
+    return {entry, dim3(plan.blocks), 32 * warps,
+            shared_bytes_of(plan, sizeof(SharedStorage<T, d_head, row_tiles, warps>))};
 }
 
 static Kernel kernel_of(const FlashDecodeParams &params, const Plan &plan) {

@@ -185,8 +185,11 @@ def command_ablations(options) -> int:
 
 def command_tune(options) -> int:
     from flashladder.commands import tune, tune_shapes
-    from flashladder.tuning import registers
+    from flashladder.tuning import decode_table, registers
 
+    if options.decode:
+        decode_table.show(options.decode)
+        return 0
     if options.registers:
         build.build(stages.get("autotune").targets)
         say(f"Recorded: {os.path.relpath(registers.write_record(), ROOT)}")
@@ -222,6 +225,8 @@ def add_tune_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--again", action="store_true", help="try again what failed before")
     text = "record what ptxas gives a sample of configurations; needs no GPU, times nothing"
     parser.add_argument("--registers", action="store_true", help=text)
+    text = "the table of decode_plan.cuh anew, from the record GPU-decode-shares.json of a tuned decode stage"
+    parser.add_argument("--decode", type=Path, metavar="FILE", help=text)
 
 
 def command_machine_code(options) -> int:

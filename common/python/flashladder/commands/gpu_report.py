@@ -52,7 +52,7 @@ from flashladder.measuring import (
 )
 from flashladder.running.job import Job, Options, StageError, answer
 from flashladder.running.limited import run_for
-from flashladder.tuning import instances, shape_table
+from flashladder.tuning import decode_table, instances, shape_table
 from warpsim import counters
 
 PARTS = ("verify", "sanitize", "bench", "ablations", "ncu")
@@ -312,12 +312,13 @@ def tune_decode(report: Report) -> list[str]:
     if not numbers:
         return []
     settings = decode_bench.Settings(
-        stages=(numbers[0],), configurations=decode_bench.TRIED, peers=False, rounds=3, series_ms=10.0
+        stages=(numbers[0],), head_dims=(64, 128), tries=True, peers=False, rounds=3, series_ms=10.0
     )
-    file = report.folder / "decode-shares.txt"
-    measured = recorded.load(decode_bench.run_bench(settings, report.device))
-    lines = decode_bench.fastest(measured)
-    file.write_text("\n".join(lines) + "\n")
+    record = decode_bench.run_bench(settings, report.device)
+    shutil.copy(record, report.file("decode-shares"))
+    measured = recorded.load(record)
+    lines = [*decode_bench.fastest(measured), *decode_table.lines_from(measured)]
+    (report.folder / "decode-shares.txt").write_text("\n".join(lines) + "\n")
     return [f"tune: {line}" for line in lines]
 
 

@@ -135,6 +135,9 @@ class Benchmark:
         """What a row says of its problem."""
         return asdict(problem)
 
+    def multiprocessors(self) -> int:
+        return self.cudart.attribute(MULTIPROCESSORS)
+
     def elapsed_ms(self, work: Callable[[], None]) -> float:
         """Milliseconds of what the work queues on the default stream, by CUDA events."""
         self.cudart.record(self.start)
@@ -350,9 +353,6 @@ class Bench(Benchmark):
             self.skip(cudnn_fp8.NAME, problem, str(error))
             return []
         return [Candidate(cudnn_fp8.NAME, "peer", launch, output, problem.flops(), facts)]
-
-    def multiprocessors(self) -> int:
-        return self.cudart.attribute(MULTIPROCESSORS)
 
     def prepared(self, problem: Problem):
         """Inputs in device memory, and what admit() compares with: rows, heads, the reference there and its bound."""

@@ -38,9 +38,11 @@ SHAPES = (
 OTHER_CACHES = ((32, 8, 8, 4096), (32, 8, 32, 1024), (32, 8, 32, 4096), (32, 8, 8, 16384))
 # Whether lengths are unequal, and rows of a page, 0: in one piece. PyTorch's attention takes pages of 256.
 CACHES = ((True, 0), (False, 64), (True, 64), (True, 256))
-# What the table in common/include/decode_plan.cuh is chosen from: blocks that share the work, with 4 warps or 8.
-TRIED_BLOCKS = (32, 48, 64, 96, 132, 176, 264, 396)
-TRIED = tuple(f"warps_{warps}+blocks_{blocks}" for warps in (8, 4) for blocks in TRIED_BLOCKS)
+# What the table in common/include/decode_plan.cuh is chosen from: warps of a block, and blocks that share the work for
+# each multiprocessor (0: one for each head).
+TRIED_WARPS, TRIED_EACH = (8, 4), (0, 0.25, 0.5, 1, 2, 3)
+UNIT, TILE = 32, 8  # keys and rows of Q that a warp computes at a time, as in decode_unit.cuh
+MULTIPROCESSOR_BYTES = 228 * 1024  # of shared memory, on Hopper
 
 
 def unequal_lengths(B: int, mean: int) -> tuple[int, ...]:
@@ -48,6 +50,34 @@ def unequal_lengths(B: int, mean: int) -> tuple[int, ...]:
     rising = np.linspace(mean / 4, mean * 7 / 4, B).round().astype(int)
     rising[-1] += B * mean - rising.sum()
     return tuple(int(length) for length in np.random.default_rng(0).permutation(rising))
+
+
+def heads_and_tiles(problem: DecodeProblem) -> tuple[int, int]:
+    """Heads as stage lean counts them, one for each block's rows of Q, and tiles of such rows."""
+    rows = problem.Hq // problem.Hkv * problem.Nq
+    tiles = 1 if rows <= TILE else 2
+    return problem.B * problem.Hkv * -(-rows // (tiles * TILE)), tiles
+
+
+def tries(problem: DecodeProblem, multiprocessors: int) -> dict[str, list[tuple[int, float, int]]]:
+    """Configurations of a problem, each with the entries of decode_plan.cuh's table (warps, blocks for each
+    multiprocessor, resident blocks) that come to it there. resident: 0, and where more blocks fit on a multiprocessor
+    than it would have if they were spread evenly, as many as that."""
+    heads, tiles = heads_and_tiles(problem)
+    units = heads * -(-problem.Nkv // UNIT)
+    found: dict[str, list[tuple[int, float, int]]] = {}
+    for warps in TRIED_WARPS if tiles == 1 else TRIED_WARPS[:1]:
+        buffers, results = 2 * warps * UNIT * problem.d_head * 2, 4 * warps * tiles * TILE * (problem.d_head + 6)
+        fit = MULTIPROCESSOR_BYTES // (buffers + results + 2048)
+        for each in TRIED_EACH:
+            blocks = max(1, min(int(each * multiprocessors), (units - 1) // warps + 1)) if each else heads
+            if problem.equal_lengths and blocks > heads:
+                blocks -= blocks % heads
+            blocks, evenly = min(blocks, units), -(-blocks // multiprocessors)
+            for resident in (0, evenly) if evenly < fit else (0,):
+                name = f"warps_{warps}+blocks_{blocks}" + (f"+resident_{resident}" if resident else "")
+                found.setdefault(name, []).append((warps, each, resident))
+    return found
 
 
 def read_library() -> Path:
@@ -61,7 +91,7 @@ class Settings:
     head_dims: tuple[int, ...] = (128,)
     dtype: str = "bf16"
     stages: tuple[int, ...] = ()  # none: all
-    configurations: tuple[str, ...] = ()  # tried besides their own choice, of the stages that take any
+    tries: bool = False  # of the stages that take configurations, also those that their table is chosen from
     peers: bool = True
     rounds: int = 7
     series_ms: float = 20.0  # of one time, about
@@ -112,7 +142,7 @@ class DecodeBench(bench.Benchmark):
 
     @property
     def SUFFIX(self) -> str:  # noqa: N802 - as of the other benchmarks
-        return "-decode-shares" if self.settings.configurations else "-decode"
+        return "-decode-shares" if self.settings.tries else "-decode"
 
     def wanted_stages(self) -> list[stages.Decode]:
         wanted = self.settings.stages or tuple(stage.number for stage in stages.decode_stages())
@@ -280,8 +310,8 @@ class DecodeBench(bench.Benchmark):
     def tried(self, problem: DecodeProblem, copies) -> list[Candidate]:
         """The stages that take configurations, with each that suits the problem."""
         found = []
-        for stage in self.stages:
-            for configuration in self.settings.configurations if stage.configuration(problem) else ():
+        for stage in self.stages if self.settings.tries else ():
+            for configuration in tries(problem, self.multiprocessors()) if stage.configuration(problem) else ():
                 try:
                     found.append(self.stage_candidate(stage, problem, copies, configuration))
                 except StageRefused:
@@ -306,7 +336,8 @@ class DecodeBench(bench.Benchmark):
     def run(self) -> dict:
         for problem in progress(self.settings.problems(), "bench"):
             self.bench_problem(problem)
-        return self.results(self.stages, graph=bool(self.torch)) | {"other_caches": self.other_caches}
+        more = {"other_caches": self.other_caches, "multiprocessors": self.multiprocessors()}
+        return self.results(self.stages, graph=bool(self.torch)) | more
 
     @staticmethod
     def print_tables(results: dict) -> None:
