@@ -10,12 +10,13 @@
 #include "launch_decode.h"
 
 struct Blocks {
-    int warps;     // of a block; with two tiles of rows of Q it has 8
+    int warps;     // of a block
     double each;   // blocks for each multiprocessor that share the work; 0: a block for each head
     int resident;  // blocks that a multiprocessor may hold at a time, the next launch's too; 0: as many as fit
 };
 
-// The first line that a problem fits counts. Heads are for each multiprocessor.
+// The first line that a problem fits counts. Heads are for each multiprocessor. With two tiles of rows of Q a block has
+// 8 warps, and lines with 4 are for others.
 struct Choice {
     double least_heads, most_heads;
     int most_keys;
@@ -34,6 +35,8 @@ constexpr Choice choices[] = {
     {1.0, 1e9, any_length, true, {4, 2, 0}, {8, 2, 0}},
     // Half of the multiprocessors keep the memory busy, with fewer parts.
     {0.0, 0.36, 16384, true, {8, 0.5, 0}, {8, 0.5, 0}},
+    // Long sequences: of equal lengths, whose shares end with heads, and others.
+    {0.0, 1e9, any_length, false, {8, 1, 0}, {8, 1, 0}},
     {0.0, 1e9, any_length, true, {8, 1, 0}, {8, 1, 0}},
 };
 
@@ -60,7 +63,8 @@ inline const Blocks &chosen(const FlashDecodeParams &params, double heads) {
     const auto blocks = params.d_head == 64 ? &Choice::d_64 : &Choice::d_128;
     for (const Choice &choice : choices)
         if (heads >= choice.least_heads && heads <= choice.most_heads && params.Nmax <= choice.most_keys &&
-            (choice.any_lengths || equal_pieces(params)) && (choice.d_128.warps == 8 || one_tile(params)))
+            (choice.any_lengths || equal_pieces(params)) &&
+            ((choice.d_128.warps == 8 && choice.d_64.warps == 8) || one_tile(params)))
             return choice.*blocks;
     return choices[std::size(choices) - 1].*blocks;
 }
@@ -91,7 +95,7 @@ inline FlashStatus make_plan(const char *title, const FlashDecodeParams &params,
     if (!params.configuration) {
         const int multiprocessors = static_cast<int>(flash::persistent(1 << 30).x);
         const Blocks &choice = chosen(params, static_cast<double>(heads) / multiprocessors);
-        warps = choice.warps;
+        warps = one_tile(params) ? choice.warps : 8;
         resident = choice.resident;
         const int64_t most = (units - 1) / warps + 1;  // each block has a unit for each warp
         const auto wanted = static_cast<int64_t>(choice.each * multiprocessors);
