@@ -100,7 +100,7 @@ def test_it_stands_at_the_end_of_the_idea_and_an_answer_is_kept():
     assert texts[1] == "## The idea (8 min)" and texts[2].startswith("### A puzzle: Remove these bank conflicts")
     assert "lesson.hint(" in texts[2] and texts[3].startswith("%%puzzle") and texts[-1].startswith("## Predict")
     assert puzzle_cells.placed(once, stage) == once and puzzle_cells.faults(once, stage) == []
-    assert "differ from puzzles.toml" in puzzle_cells.faults([*once[:2], once[-1]], stage)[0]
+    assert "differ from exercises.toml" in puzzle_cells.faults([*once[:2], once[-1]], stage)[0]
     assert "have no place" in puzzle_cells.faults(once[:2], stage)[0]
     (cell,) = (cell for cell in once if cell["source"].startswith("%%puzzle"))
     cell["source"], cell["outputs"] = f"%%puzzle {NAME}\n{RIGHT}", []

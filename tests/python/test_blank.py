@@ -87,15 +87,15 @@ def test_what_has_no_page_says_why():
 
 
 def changed_page(tmp_path, before: str, after: str) -> blank.Page:
-    """Stage 06 with a changed blank.toml."""
+    """Stage 06 with changed subgoals."""
     stage = stages.get(6)
     folder = tmp_path / stage.name
     folder.mkdir()
-    for file in ("kernel.cu", "stage.toml", "blank.toml"):
+    for file in ("kernel.cu", "stage.toml", "exercises.toml"):
         (folder / file).write_text((stage.folder / file).read_text())
-    text = (folder / "blank.toml").read_text()
+    text = (folder / "exercises.toml").read_text()
     assert before in text
-    (folder / "blank.toml").write_text(text.replace(before, after, 1))
+    (folder / "exercises.toml").write_text(text.replace(before, after, 1))
     copy = type(stage)(stage.number, stage.name, stage.title, stage.technique, stage.min_compute, 5, folder, stage.data)
     return blank.page(copy)
 
@@ -109,7 +109,7 @@ def changed_page(tmp_path, before: str, after: str) -> blank.Page:
         ('part = "piece_address"', 'part = "piece"', 'no part "piece"'),
         ('{ part = "piece_address" }', '{ part = "piece_address", to = "x" }', "lines have part"),
         ('until = "// Two neigh', 'until = "// Three neigh', "stands in no line"),
-        ("[[subgoal]]", "[[subgoal", "TOMLDecodeError"),
+        ("[[subgoal]]", "[[subgoal", "exercises.toml: Expected"),
     ],
 )
 def test_a_wrong_description_is_named(tmp_path, before, after, said):

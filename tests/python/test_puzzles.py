@@ -89,9 +89,9 @@ def test_damaged_marks_are_told(text):
 )
 def test_a_wrong_description_is_named(tmp_path, before, after, said):
     stage = puzzles.get(5, "no_conflicts").stage
-    text = (stage.folder / "puzzles.toml").read_text()
+    text = (stage.folder / "exercises.toml").read_text()
     assert before in text
-    (tmp_path / "puzzles.toml").write_text(text.replace(before, after, 1))
+    (tmp_path / "exercises.toml").write_text(text.replace(before, after, 1))
     with pytest.raises(FlashLadderError, match=said):
         puzzles.puzzles(dataclasses.replace(stage, folder=tmp_path))
 

@@ -1,5 +1,5 @@
 """Whole kernels from a blank page: the stage's own lines pass each part, a planted mistake in each fails it, and what a
-page holds at first compiles and is not right. (`make check STAGE=06`; stages/NN_name/blank.toml)"""
+page holds at first compiles and is not right. (`make check STAGE=06`; stages/NN_name/exercises.toml)"""
 
 import re
 
@@ -43,7 +43,7 @@ def judged(page: blank.Page, text: str, only: str = "") -> dict[str, whole.Part]
     return {one.subgoal.name: one for one in whole.parts(page, text, "my.cu:{}".format, only)}
 
 
-@pytest.mark.skipif(not PAGES, reason="the stages that are tested have no blank.toml")
+@pytest.mark.skipif(not PAGES, reason="the stages that are tested have no subgoals")
 def test_there_are_pages():
     assert all(page.subgoals[-1].name == WHOLE for page in PAGES)
     # Of a kernel with a table of instances the whole is asked for at once.

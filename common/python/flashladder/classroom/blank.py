@@ -1,6 +1,6 @@
 """A whole kernel from a blank page: what of it can be judged one by one, and what the page holds at first.
 
-stages/NN_name/blank.toml describes the subgoals; the page is made of stage.toml and the stage's own source, so that
+stages/NN_name/exercises.toml describes the subgoals; the page is made of stage.toml and the stage's own source, so that
 nothing is written twice. With `give`, the lines of the first subgoals are on it, as the stage has them.
 """
 
@@ -9,16 +9,16 @@ import textwrap
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from flashladder.classroom.exercise import entries, place
 from flashladder.classroom.shown import KINDS
 from flashladder.core.errors import FlashLadderError, named
 from flashladder.core.paths import work_directory
-from flashladder.core.toml import parsed, tomllib
 from flashladder.ladder import source, stages, technique
 from flashladder.ladder.alone import alone
 from flashladder.ladder.kernels import Kernel
 
 WHOLE = "whole"  # the last subgoal's name: O is right, nothing races, the technique is used
-_SUBGOAL = {"name", "title", "minutes", "shows", "task", "lines", "shown", "mistake"}
+_SUBGOAL = {"name", "title", "minutes", "shows", "task", "lines", "shown", "mistake", "one_instance"}
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ _ONLY_WHOLE = Subgoal(
 
 
 def has_page(stage: stages.Stage) -> bool:
-    return (stage.folder / "blank.toml").exists()
+    return bool(entries(stage, "subgoal"))
 
 
 def pages() -> list[Page]:
@@ -90,32 +90,29 @@ def pages() -> list[Page]:
 
 
 def page(which: stages.Stage | int | str) -> Page:
-    """What blank.toml says; of a kernel without one a page with the whole alone. FlashLadderError says what is wrong
-    with the file, or that the stage is no kernel."""
+    """What exercises.toml says; of a kernel without subgoals a page with the whole alone. FlashLadderError says what is
+    wrong with the file, or that the stage is no kernel."""
     stage = stages.entry(which)
     if not isinstance(stage, Kernel):
         raise FlashLadderError(f"Stage {stage.id} is a program of the host and no kernel: `make exercise-{stage.id}`.")
-    if not has_page(stage):
+    described = entries(stage, "subgoal")
+    if not described:
         return Page(stage, (_ONLY_WHOLE,))
-    file = stage.folder / "blank.toml"
     try:
-        data = parsed(file.read_text())
-        stage = alone(stage) if data.get("one_instance") else stage
-        found = tuple(_subgoal(stage, entry) for entry in data["subgoal"])
-    except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
-        raise FlashLadderError(f"stages/{stage.name}/blank.toml: {error!r}") from error
-    if not found or found[-1].name != WHOLE or any(one.shows == () for one in found[:-1]):
-        raise FlashLadderError(
-            f"stages/{stage.name}/blank.toml: the last subgoal is '{WHOLE}', all others show something."
-        )
+        stage = alone(stage) if any(entry.get("one_instance") for entry in described) else stage
+        found = tuple(_subgoal(stage, entry) for entry in described)
+    except (KeyError, TypeError) as error:
+        raise FlashLadderError(f"{place(stage)}: {error!r}") from error
+    if found[-1].name != WHOLE or any(one.shows == () for one in found[:-1]):
+        raise FlashLadderError(f"{place(stage)}: the last subgoal is '{WHOLE}', all others show something.")
     return Page(stage, found)
 
 
 def _subgoal(stage: Kernel, entry: dict) -> Subgoal:
-    where = f"stages/{stage.name}/blank.toml, {entry.get('name', '?')}"
+    where = f"{place(stage)}, {entry.get('name', '?')}"
     if set(entry) - _SUBGOAL or not {"name", "title", "minutes", "task", "mistake"} <= set(entry):
         raise FlashLadderError(
-            f"{where}: a subgoal has {', '.join(sorted(_SUBGOAL))}; shows, lines and shown may be left out."
+            f"{where}: a subgoal has {', '.join(sorted(_SUBGOAL))}; shows, lines, shown, one_instance may be left out."
         )
     unknown = set(entry.get("shows", ())) - set(KINDS)
     if unknown:
@@ -307,7 +304,7 @@ def _given(one: Page, give: str) -> str:
     calls: dict[int, list[str]] = {}
     for part in given:
         for before, text in part.shown:
-            number = _line_with(lines, before, 1, len(lines), f"stages/{one.stage.name}/blank.toml, {part.name}")
+            number = _line_with(lines, before, 1, len(lines), f"{place(one.stage)}, {part.name}")
             if number not in left_out or not left_out[number][1].stub:  # a stub has its own calls
                 calls.setdefault(number, []).extend(text.splitlines())
     kernel = next(number for number, line in enumerate(lines, 1) if line.startswith("__global__"))

@@ -1,5 +1,6 @@
 """What a reader writes himself: stages/NN_name/exercises.toml names lines of the stage's source that are blanked, and
-what stands in for them. The solution is the shipped source; an answer is C++ text for one exercise's lines.
+what stands in for them. The solution is the shipped source; an answer is C++ text for one exercise's lines. The file
+also has the stage's puzzles (puzzles.py) and the parts of its blank page (blank.py).
 
 A starter holds, in place of the lines of each exercise:
 
@@ -24,6 +25,7 @@ from flashladder.ladder.stage import Stage
 # What each answer is judged by, whichever exercise it is to: its numbers, hazards, and all that the stage expects of
 # its counters, its own technique and what it keeps from earlier stages.
 CHECKS = ("correct", "hazards", "technique")
+KINDS = ("exercise", "mend", "puzzle", "subgoal")  # of the tables in exercises.toml
 _OPEN = re.compile(r"^\s*// ?>>> ?write: ?(\w+)")
 _CLOSE = re.compile(r"^\s*// ?<<< ?end of (\w+)")
 
@@ -135,20 +137,20 @@ def exercises(stage: Stage | int | str) -> list[Exercise]:
     FlashLadderError says what is wrong with the file.
     """
     stage = stages.entry(stage)
-    found = [_exercise(stage, entry) for entry in _entries(stage, "exercise")]
+    found = [_exercise(stage, entry) for entry in entries(stage, "exercise")]
     names = [one.name for one in found]
     for name in names:
         if names.count(name) > 1:
-            raise FlashLadderError(f'{_place(stage)} has two exercises named "{name}".')
+            raise FlashLadderError(f'{place(stage)} has two exercises named "{name}".')
     return found
 
 
 def mends(stage: Stage | int | str) -> list[Mend]:
     """The planted mistakes of a stage that are exercises."""
     stage, found = stages.entry(stage), []
-    for number, entry in enumerate(_entries(stage, "mend"), 1):
+    for number, entry in enumerate(entries(stage, "mend"), 1):
         if set(entry) != {"mistake", "points"}:
-            raise FlashLadderError(f'{_place(stage)}: a [[mend]] has "mistake" and "points", this one: {entry}')
+            raise FlashLadderError(f'{place(stage)}: a [[mend]] has "mistake" and "points", this one: {entry}')
         name, mistake = f"mend_{number}", mistakes.get(stage, entry["mistake"])
         points, checks = _points(stage, name, entry), checks_of(stage)
         found.append(Mend(stage, name, points, mistake, f"Mend it, {number}", checks))
@@ -255,7 +257,7 @@ def _chosen(stage: Stage | int | str, names: list[str] | None) -> list[Exercise]
         if after.first <= one.last:
             raise FlashLadderError(f"{one.name} and {after.name} of stage {stage.id} share lines: give one of them.")
     if not chosen:
-        raise FlashLadderError(f"{_place(stage)} has no exercise to write.")
+        raise FlashLadderError(f"{place(stage)} has no exercise to write.")
     return chosen
 
 
@@ -285,26 +287,29 @@ def _no_directive(line: str) -> bool:
     return bool(line.strip()) and not line.startswith("#")
 
 
-def _place(stage: Stage) -> str:
+def place(stage: Stage) -> str:
+    """What messages call its file."""
     return f"stages/{stage.name}/exercises.toml"
 
 
-def _entries(stage: Stage, kind: str) -> list[dict]:
-    data = toml.read(stage.folder / "exercises.toml", _place(stage))
-    unknown = set(data) - {"exercise", "mend"}
+def entries(stage: Stage, kind: str) -> list[dict]:
+    """The tables of a kind in its file; none where there is no file."""
+    data = toml.read(stage.folder / "exercises.toml", place(stage))
+    unknown = set(data) - set(KINDS)
     if unknown:
-        raise FlashLadderError(f"{_place(stage)} has [[exercise]] and [[mend]], not [{sorted(unknown)[0]}].")
+        known = ", ".join(f"[[{one}]]" for one in KINDS)
+        raise FlashLadderError(f"{place(stage)} has {known}, not [{sorted(unknown)[0]}].")
     return data.get(kind, [])
 
 
 def _exercise(stage: Stage, entry: dict) -> Exercise:
     needed = {"name", "title", "part", "stub", "task", "hints", "points"}
     name = entry.get("name", "?")
-    toml.check_keys(entry, needed, ("first", "last", "optional"), f"{_place(stage)}: exercise {name}")
+    toml.check_keys(entry, needed, ("first", "last", "optional"), f"{place(stage)}: exercise {name}")
     if not re.fullmatch(r"[a-z]\w*", name) or re.match(r"mend(_|$)", name):
-        raise FlashLadderError(f"{_place(stage)}: '{name}': a name has small letters, digits and _, and is no mend_N.")
+        raise FlashLadderError(f"{place(stage)}: '{name}': a name has small letters, digits and _, and is no mend_N.")
     if not isinstance(entry.get("optional", False), bool):
-        raise FlashLadderError(f"{_place(stage)}: {name}: optional is true or false.")
+        raise FlashLadderError(f"{place(stage)}: {name}: optional is true or false.")
     first, last = _range(stage, entry)
     return Exercise(
         stage=stage,
@@ -325,7 +330,7 @@ def _exercise(stage: Stage, entry: dict) -> Exercise:
 def _points(stage: Stage, name: str, entry: dict) -> int:
     points = entry["points"]
     if not isinstance(points, int) or isinstance(points, bool) or points < 1:
-        raise FlashLadderError(f"{_place(stage)}: {name}: points are a whole number from 1.")
+        raise FlashLadderError(f"{place(stage)}: {name}: points are a whole number from 1.")
     return points
 
 
@@ -342,14 +347,14 @@ def _range(stage: Stage, entry: dict) -> tuple[int, int]:
         if not found:
             where = f'"{part.name}" of {stage.source.name} behind line {start - 1}'
             raise FlashLadderError(
-                f"{_place(stage)}: exercise {entry['name']}: {where} has no line with {entry[key]!r}."
+                f"{place(stage)}: exercise {entry['name']}: {where} has no line with {entry[key]!r}."
             )
         return found
 
     begins = find("first", first) if "first" in entry else [first]
     if len(begins) > 1:
         raise FlashLadderError(
-            f"{_place(stage)}: exercise {entry['name']}: {entry['first']!r} stands in lines "
+            f"{place(stage)}: exercise {entry['name']}: {entry['first']!r} stands in lines "
             f"{', '.join(map(str, begins))} of {stage.source.name}: give more of the line."
         )
     return begins[0], find("last", begins[0])[0] if "last" in entry else last

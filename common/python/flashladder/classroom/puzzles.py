@@ -1,4 +1,4 @@
-"""Puzzles: kernels of ten lines with one idea each, before the large ones. stages/NN_name/puzzles.toml has them; the
+"""Puzzles: kernels of ten lines with one idea each, before the large ones. stages/NN_name/exercises.toml has them; the
 solution stands in the kernel between two marks, and a reader's lines take its place.
 
 A file to write one in (work/puzzles/05_no_conflicts.cu) holds the kernel with the stub between the marks.
@@ -9,6 +9,7 @@ import textwrap
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from flashladder.classroom.exercise import entries, place
 from flashladder.classroom.lexing import without_comments
 from flashladder.core import toml
 from flashladder.core.errors import FlashLadderError, named
@@ -106,11 +107,7 @@ def answer(text: str) -> tuple[str, int]:
 def puzzles(which: Stage | int | str) -> list[Puzzle]:
     """A stage's puzzles; FlashLadderError says what is wrong with its file."""
     stage = stages.entry(which)
-    where = f"stages/{stage.name}/puzzles.toml"
-    data = toml.read(stage.folder / "puzzles.toml", where)
-    if data:
-        toml.check_keys(data, ("puzzle",), (), where)
-    return [_puzzle(stage, entry, where) for entry in data.get("puzzle", ())]
+    return [_puzzle(stage, entry, place(stage)) for entry in entries(stage, "puzzle")]
 
 
 def every_puzzle() -> list[Puzzle]:

@@ -155,7 +155,7 @@ def format_all() -> int:
 
 
 def write_exercises(names: list[str] = ()) -> int:
-    """Writes the exercises and puzzles anew, as the stages' exercises.toml and puzzles.toml have them. Nothing is
+    """Writes the exercises and puzzles anew, as the stages' exercises.toml have them. Nothing is
     executed."""
     for file in notebook_format.files(names):
         if not file.stem[:2].isdigit():

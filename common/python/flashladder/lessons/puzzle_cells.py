@@ -1,4 +1,4 @@
-"""The puzzles of a notebook, at the end of "The idea": what stages/NN_name/puzzles.toml has of them.
+"""The puzzles of a notebook, at the end of "The idea": what stages/NN_name/exercises.toml has of them.
 
 python -m flashladder notebooks --exercises     writes them anew; --check says where one differs
 """
@@ -47,7 +47,7 @@ def _arranged(cells: list[dict], stage: Stage) -> list[dict]:
 
 
 def faults(cells: list[dict], stage: Stage) -> list[str]:
-    """Where the puzzles differ from what puzzles.toml says, one sentence each."""
+    """Where the puzzles differ from what exercises.toml says, one sentence each."""
     return unlike("puzzles", cells, lambda: _arranged(cells, stage))
 
 

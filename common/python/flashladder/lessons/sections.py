@@ -155,4 +155,4 @@ def unlike(kind: str, cells: list[dict], arranged: Callable[[], list[dict]]) -> 
         same = [text_of(cell) for cell in arranged()] == [text_of(cell) for cell in cells]
     except FlashLadderError as error:
         return [f"the {kind} have no place: {error}"]
-    return [] if same else [f"the {kind} differ from {kind}.toml: run `flashladder notebooks --exercises`"]
+    return [] if same else [f"the {kind} differ from exercises.toml: run `flashladder notebooks --exercises`"]
