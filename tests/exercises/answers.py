@@ -1,6 +1,6 @@
-"""Wrong and right answers to the exercises of a stage, tests/exercises/NAME.toml, NAME the stage's:
+"""Wrong and right answers to the exercises of the stages, in the files of this folder:
 
-    [tile_offset]                                    the exercise's name
+    [swizzle.tile_offset]                            the stage's name and the exercise's
     wrong = [
       { name = "modulo_4", because = "technique:no_ldmatrix_conflicts", edits = [["row % 8", "row % 4"]] },
     ]
@@ -13,6 +13,7 @@ answer: the whole text. because: the check that fails, "builds", "correct", "haz
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from flashladder.classroom.exercise import Exercise, Mend, get
@@ -56,15 +57,30 @@ class Answer:
         return f"^({name}): " if name else ""
 
 
-def read(file: Path) -> list[Answer]:
-    """ValueError where an edit does not fit the solution."""
-    stage, found = stages.entry(file.stem), []
-    for name, entry in tomllib.loads(file.read_text()).items():
+@cache
+def _described() -> dict[str, dict]:
+    """By stage, what the files say of its exercises."""
+    found = {}
+    for file in sorted(FOLDER.glob("*.toml")):
+        found |= tomllib.loads(file.read_text())
+    return found
+
+
+def names() -> list[str]:
+    """Of the stages with answers, in their order; ValueError where one is called like no stage."""
+    order = [stage.slug for stage in stages.all_parts()]
+    return sorted(_described(), key=order.index)
+
+
+def read(slug: str) -> list[Answer]:
+    """Of a stage; ValueError where an edit does not fit the solution."""
+    stage, found = stages.entry(slug), []
+    for name, entry in _described().get(slug, {}).items():
         exercise = get(stage, name)
         solution = exercise.solution if isinstance(exercise, Exercise) else stage.source.read_text()
         for kind in ("wrong", "right"):
             for one in entry.get(kind, []):
-                where = f"{file.name}, {name}, {one['name']}"
+                where = f"{slug}.{name}, {one['name']}"
                 text = one["answer"] if "answer" in one else _edited(solution, one["edits"], where)
                 if (kind == "wrong") != ("because" in one):
                     raise ValueError(f"{where}: a wrong answer says because of what, a right one does not.")
@@ -84,11 +100,5 @@ def _edited(text: str, edits: list[list], where: str) -> str:
     return text
 
 
-def files() -> list[Path]:
-    """In the order of the stages; ValueError where one is called like no stage."""
-    order = [stage.slug for stage in stages.all_parts()]
-    return sorted(FOLDER.glob("*.toml"), key=lambda file: order.index(file.stem))
-
-
 def every() -> list[Answer]:
-    return [one for file in files() for one in read(file)]
+    return [one for name in names() for one in read(name)]

@@ -50,7 +50,7 @@ def scripts(shipped, tmp_path_factory):
 
 def tried(stage) -> list[tuple[str, str, str]]:
     """(key, exercise, the reader's whole file): the shipped kernel, those to mend, and wrong answers."""
-    wrong = [one for one in answers.read(answers.FOLDER / f"{stage.slug}.toml") if one.because]
+    wrong = [one for one in answers.read(stage.slug) if one.because]
     wrong = wrong if WHOLE else random.Random(kernels() + stage.slug).sample(wrong, SOME)
     found = [("shipped", "", stage.source.read_text())]
     found += [(one.name, "", one.starter()) for one in exercise.mends(stage)]
