@@ -297,6 +297,12 @@ def test_documents_and_notebooks_are_filled(measured, listed, monkeypatch, tmp_p
     assert "| a | 100 s |" in results.parts_of(notebook)[0], "one text keeps no other one back"
 
 
+def test_a_text_shows_each_picture_of_the_results():
+    texts = "".join(file.read_text() for file in results.documents())
+    drawn = [file.name for file in (ROOT / "docs/results").iterdir() if file.suffix in (".png", ".svg")]
+    assert drawn and not [name for name in drawn if name not in texts]
+
+
 # ---- no figure is typed by hand ----
 
 LESSONS = [

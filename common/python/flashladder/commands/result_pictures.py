@@ -45,9 +45,7 @@ def draw(folder: Path) -> list[Path]:
     wanted = {recorded.picture("bf16", d, False): lambda d=d: plot.throughput(shipped, "bf16", d) for d in (64, 128)}
     both = [(one, False) for kind in ("", "backward") for one in recorded.shipped(kind=kind)[:1]]
     wanted[BOTH_PARTS] = lambda: plot.throughput(both, "bf16", 128)
-    wanted["tile-kinds.png"] = plot.tile_kinds
-    wanted["block-orders.png"] = plot.block_orders
-    for what in itertools.product(("bf16", "e4m3"), (64, 128), (False, True)):
+    for what in itertools.product(("e4m3",), (64, 128), (False, True)):
         dtype, d, causal = what
         if any(recorded.pick(one, dtype=dtype, d_head=d, causal=causal) for one, _ in shipped):
             wanted[recorded.picture(*what)] = lambda what=what: plot.throughput(shipped, *what)

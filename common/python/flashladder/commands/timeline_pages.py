@@ -6,19 +6,9 @@ from flashladder.commands.markdown import STALE_NOTE, caption, paragraphs, table
 from flashladder.measuring import beside_clocks, recorded, step_clocks
 from flashladder.simulator import clocks, warps
 
-# Stage -> clocks that its picture shows: some turns in the middle.
+# Stage whose picture a text has -> clocks that it shows: some turns in the middle.
 PICTURES = {
-    "masking": (9_000, 25_000),
-    "tma": (9_000, 25_000),
-    "wgmma": (4_000, 13_000),
     "warp_specialization": (4_000, 13_000),
-    "tile_scheduler": (4_000, 17_000),
-    "tma_store": (4_000, 17_000),
-    "ping_pong": (4_000, 13_000),
-    "overlap": (4_000, 13_000),
-    "optimistic_max": (4_000, 13_000),
-    "no_gap": (9_000, 21_000),  # a change of query tiles
-    "shapes": (4_000, 13_000),
     "fp8": (4_000, 13_000),
     "backward_wgmma": (9_000, 17_500),
     "dQ_one_tile_late": (9_000, 17_500),
