@@ -45,13 +45,11 @@ class RingProblem(Problem):
             whole[:, :, first : first + rows] = own[:, :, done : done + rows]
             done += rows
 
-    def ring_params(
-        self, forward: str | None = None, configuration: str | None = None, mark: abi.FlashRingMark | None = None
-    ) -> abi.FlashRingParams:
+    def ring_params(self, forward: str | None = None, configuration: str | None = None) -> abi.FlashRingParams:
         """The C struct."""
         words = [word.encode() if word else None for word in (forward, configuration)]
         sizes = [self.ranks, self.B, self.Hq, self.Hkv, self.Nq, self.d_head, abi.TYPE_NUMBERS[self.dtype]]
-        return abi.FlashRingParams(*sizes, int(self.causal), self.scale, *words, mark or abi.FlashRingMark(), None)
+        return abi.FlashRingParams(*sizes, int(self.causal), self.scale, *words, abi.FlashRingMark(), None)
 
     def __str__(self) -> str:
         return f"{super().__str__()} P={self.ranks}"

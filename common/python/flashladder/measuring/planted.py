@@ -107,13 +107,13 @@ def built(subject: Subject, compute: int) -> tuple[Path | None, list[str]]:
     return library, notes(library.with_suffix(".log").read_text())
 
 
-def machine_code_notes(subject: Subject, compute: int = 90) -> list[str]:
-    """notes() of the same kernels' machine code, without a library around them: for a machine without a GPU."""
+def machine_code_notes(subject: Subject) -> list[str]:
+    """notes() of the same kernels' machine code for Hopper, without a library around them: where there is no GPU."""
     stage = subject.stage
     flags = [word for word in kernels.stage_flags(stage) if "code=[compute_" not in word]
     only = stage.data.get("judged_build", "BF16_128")
     cubin = build_directory() / "break" / f"{stage.id}-{subject.name or 'as_it_is'}.cubin"
-    command = [*flags, f"-DFLASH_ONLY_{only}", f"-I{stage.folder}", *native(compute), "-cubin", "-o", str(cubin)]
+    command = [*flags, f"-DFLASH_ONLY_{only}", f"-I{stage.folder}", *native(90), "-cubin", "-o", str(cubin)]
     done = subprocess.run([*command, str(subject.source())], cwd=ROOT, capture_output=True, text=True)
     cubin.unlink(missing_ok=True)
     found = notes(done.stdout + done.stderr)

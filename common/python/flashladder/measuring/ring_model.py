@@ -44,11 +44,6 @@ def least_length(ranks: int, Hq: int, Hkv: int, causal: bool = False, rates: Rat
     return (2 if causal else 1) * (ranks - 1) * Hkv / Hq * rates.tflops * 1e3 / rates.gb_s
 
 
-def hides(problem: RingProblem, rates: Rates = MEASURED) -> bool:
-    """Whether the problem is longer than that."""
-    return problem.Nq > least_length(problem.ranks, problem.Hq, problem.Hkv, problem.causal, rates)
-
-
 @dataclass(frozen=True)
 class Step:
     """What a rank does with the K and V of one rank."""

@@ -22,6 +22,7 @@ CASES = (
 )
 CHUNKS = (1, 2, 4, 8, 16, 32, 64)
 STREAMS = (1, 2, 4, 8)
+REPEAT = 5
 
 
 def parts_of(spans: list[dict]) -> dict[str, float]:
@@ -32,12 +33,12 @@ def parts_of(spans: list[dict]) -> dict[str, float]:
     return {kind: round(ms, 3) for kind, ms in sums.items()}
 
 
-def measure_case(case: dict, repeat: int = 5) -> dict:
+def measure_case(case: dict) -> dict:
     options = {key: value for key, value in case.items() if key != "title"}
     chunks = tuple(count for count in CHUNKS if count <= case["batch"])
-    serial = run(("pageable", "pinned"), 1, 1, "gpu", repeat=repeat, **options)
-    swept = run("streams", chunks, STREAMS, "gpu", repeat=repeat, **options)
-    others = run(("engines", "pageable_async"), chunks, 4, "gpu", repeat=repeat, **options)
+    serial = run(("pageable", "pinned"), 1, 1, "gpu", repeat=REPEAT, **options)
+    swept = run("streams", chunks, STREAMS, "gpu", repeat=REPEAT, **options)
+    others = run(("engines", "pageable_async"), chunks, 4, "gpu", repeat=REPEAT, **options)
     for result in (serial, swept, others):
         if not result.passed:
             raise FlashLadderError(f"stage 00, {case['title']}: wrong results\n{result.message}")

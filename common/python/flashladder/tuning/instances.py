@@ -83,15 +83,15 @@ def table(configurations: Iterable[Configuration], choices: Iterable[Choice] = (
     return "\n".join([*lines, "// clang-format on", ""])
 
 
-def build(configuration: Configuration, compute: int | None = None, kernel: Path | None = None) -> Built:
+def build(configuration: Configuration, compute: int | None = None) -> Built:
     """Compiles stage 12's kernel with this configuration alone, in the flags of the stage's own build.
 
     compute: 90 adds native code for compute capability 9.0, of which Built tells registers and spills (needs no GPU);
-    None: PTX alone, which runs on the simulator. kernel: another kernel.cu, e.g. a patched one. Cached by the
-    content of all that goes into it; threads may call it at once. FlashLadderError has the compiler's words.
+    None: PTX alone, which runs on the simulator. Cached by the content of all that goes into it; threads may
+    call it at once. FlashLadderError has the compiler's words.
     """
     stage = stages.get(STAGE)
-    return built(configuration, _source_with(configuration, kernel or stage.kernel), stage, compute)
+    return built(configuration, _source_with(configuration, stage.kernel), stage, compute)
 
 
 def built(configuration, copy: Path, stage: stages.Kernel, compute: int | None) -> Built:

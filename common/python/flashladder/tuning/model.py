@@ -79,12 +79,12 @@ def registers(c: Configuration) -> int:
     return min(registers_wanted(c), register_limit(c))
 
 
-def resident_blocks(c: Configuration, registers_a_thread: int, device: rules.Device = DEVICE) -> int:
+def resident_blocks(c: Configuration, registers_a_thread: int) -> int:
     """Blocks that a multiprocessor holds at once: by shared memory, threads, and registers (given to warps by 8)."""
     threads = rules.threads(c)
-    by_registers = device.registers_a_multiprocessor // (-(-registers_a_thread // 8) * 8 * threads)
-    by_threads = device.threads_a_multiprocessor // threads
-    return min(rules.blocks_by_shared_memory(c, device), by_threads, by_registers)
+    by_registers = DEVICE.registers_a_multiprocessor // (-(-registers_a_thread // 8) * 8 * threads)
+    by_threads = DEVICE.threads_a_multiprocessor // threads
+    return min(rules.blocks_by_shared_memory(c, DEVICE), by_threads, by_registers)
 
 
 def per_tile(c: Configuration) -> dict[str, int]:

@@ -266,5 +266,6 @@ def of_head_dim(records: list[dict], d: int, dtype: str = "bf16") -> list[Tuned]
     return [one for made in records for one in tuned(made) if (one.dtype, one.d) == (dtype, d)]
 
 
-def head_dims(records: list[dict], dtype: str = "bf16") -> list[int]:
-    return sorted({one.d for made in records for one in tuned(made) if one.dtype == dtype})
+def head_dims(records: list[dict]) -> list[int]:
+    """Of the winners in bf16."""
+    return sorted({one.d for made in records for one in tuned(made) if one.dtype == "bf16"})

@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import groupby
-from pathlib import Path
 
 from flashladder.core.abi import DTYPES
 from flashladder.core.errors import FlashLadderError
@@ -65,10 +64,10 @@ def table(configurations: Iterable[Configuration], choices: Iterable[Choice] = (
     )
 
 
-def build(configuration: Configuration, compute: int | None = None, kernel: Path | None = None) -> Built:
+def build(configuration: Configuration, compute: int | None = None) -> Built:
     """Compiles the stage's kernel with this configuration alone, as instances.build() does for stage autotune."""
     stage = stages.get(STAGE)
-    copy = instances.place_beside("shapes", kernel or stage.kernel, configuration, table([configuration]))
+    copy = instances.place_beside("shapes", stage.kernel, configuration, table([configuration]))
     return instances.built(configuration, copy, stage, compute)
 
 
