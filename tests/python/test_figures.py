@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from flashladder.commands import declared_tables, figure_lists, figures, quotes, results
+from flashladder.commands import figure_lists, figures, quotes, results
 from flashladder.core.errors import FlashLadderError  # noqa: E402
 from flashladder.core.paths import ROOT  # noqa: E402
 from flashladder.lessons import notebook_format, sections  # noqa: E402
@@ -257,16 +257,16 @@ DECLARED = {
 
 
 def test_a_declared_table(measured, listed, tmp_path):
-    assert declared_tables.page(DECLARED).splitlines() == [
+    assert figure_lists.page(DECLARED).splitlines() == [
         "|  | N = 4096 |", "| --- | --- |", "| a | 100 s |", "| 300 | none |"]  # fmt: skip
     product = {"head": "of", "cell": "{d + N : .0f}", "columns": {"N": [1, 2]}}
     product["rows"] = {"d": [64, 128], "causal": [False, True]}
-    page = declared_tables.page(product)
+    page = figure_lists.page(product)
     assert "| of | N = 1 | N = 2 |" in page and "| d = 64, causal | 65 | 66 |" in page and page.count("\n") == 5
     single = {"head": ["x", "y"], "rows": [["one", "{tflops(8) :\n .0f}"]]}
-    assert declared_tables.page(single).endswith("| one | 200 (stale) |")
+    assert figure_lists.page(single).endswith("| one | 200 (stale) |")
     with pytest.raises(FlashLadderError, match='no cell is declared for "r", "N = 1"'):
-        declared_tables.page({"columns": {"N": [1]}, "rows": [{"head": "r"}]})
+        figure_lists.page({"columns": {"N": [1]}, "rows": [{"head": "r"}]})
     listed({}, {"x": DECLARED})
     with pytest.raises(FlashLadderError, match='declares no table "y"; there are: x'):
         results.fill("<!-- results: table y -->\n<!-- end results -->", tmp_path / "a.md")

@@ -30,6 +30,7 @@ from flashladder.core.environment import for_python
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import build_directory, stage_library
 from flashladder.core.problem import Problem
+from flashladder.core.signals import run_for
 from flashladder.ladder import ablations, host_streams, stages
 from flashladder.ladder.kernels import WithKernel, problems_for
 from flashladder.ladder.stages import Stage
@@ -51,7 +52,6 @@ from flashladder.measuring import (
     stream_times,
 )
 from flashladder.running.job import Job, Options, StageError, answer
-from flashladder.running.limited import run_for
 from flashladder.tuning import decode_table, instances, shape_table
 from warpsim import counters
 

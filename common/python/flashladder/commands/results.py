@@ -7,7 +7,7 @@ What a marker can ask for: `ladder`, `throughput DTYPE D [causal]`, `gradients D
 `tuned TABLE [D [N]]`, `tuned-pictures`, `profiler TABLE [...]`, `profiler-picture NAME`, `provenance`,
 `record KIND` (which run a kind's figures are of), `ring [causal]`, `ring-links`, `ring-picture`, `timeline-clocks`,
 `timeline-errors D`, `timeline-beside`, `faults [list]`, `detections PART`, `table NAME` (one that the text's
-figures.toml declares: commands/declared_tables.py).
+figures.toml declares: commands/figure_lists.py).
 What stands between the markers is replaced; running it twice changes nothing. The numbers that sentences quote:
 flashladder.commands.quotes.
 """
@@ -18,7 +18,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from flashladder.commands import (
-    declared_tables,
     detections_page,
     faults_page,
     figure_lists,
@@ -460,7 +459,7 @@ def fill(text: str, file: Path) -> str:
         try:
             if kind == "table":
                 (name,) = arguments
-                body = declared_tables.page(figure_lists.table(file, name), figure_lists.gpu_of(file))
+                body = figure_lists.page(figure_lists.table(file, name), figure_lists.gpu_of(file))
             else:
                 body = _KINDS[kind](*arguments)
         except (TypeError, ValueError) as error:

@@ -1,10 +1,14 @@
-"""What a command does when it is told to end: it ends what it has started first."""
+"""What a command does when it is told to end: it ends what it has started first. And a command that gets only so many
+seconds."""
 
 import os
 import signal
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+
+from flashladder.core.paths import ROOT
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -13,6 +17,24 @@ def kill_group(process: subprocess.Popen) -> None:
     """Ends a process that leads a session of its own, and what it has started."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
+
+
+def run_for(command: list[str], seconds: float, env: dict | None = None) -> tuple[int, str]:
+    """(status, output) of a command; after `seconds` it and what it started are ended, with status 124."""
+    with tempfile.TemporaryFile("w+") as output:
+        running = subprocess.Popen(
+            command, cwd=ROOT, env=env, stdout=output, stderr=subprocess.STDOUT, text=True, start_new_session=True
+        )
+        try:
+            status = running.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            status = 124
+        finally:  # also where this command is interrupted
+            if running.poll() is None:
+                kill_group(running)
+                running.wait()
+        output.seek(0)
+        return status, output.read()
 
 
 class Stopped(BaseException):

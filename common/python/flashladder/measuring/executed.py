@@ -16,11 +16,11 @@ from flashladder.core.device import Device, environment
 from flashladder.core.environment import for_python
 from flashladder.core.paths import build_directory
 from flashladder.core.problem import Problem
+from flashladder.core.signals import run_for
 from flashladder.ladder.host_streams import WRONG_RESULT
 from flashladder.ladder.kernels import WithKernel
 from flashladder.ladder.stage import Stage
 from flashladder.running.job import Result, answer
-from flashladder.running.limited import run_for
 
 Known = dict[tuple, str]  # what came of comparing numbers: the same ones of the same problem have the same verdict
 
