@@ -13,8 +13,6 @@ try:
 except ImportError:
     import tomli as tomllib
 
-__all__ = ["check_keys", "parsed", "read", "tomllib"]
-
 
 def parsed(text: str) -> dict:
     """What tomllib.loads() returns, or raises. A text is parsed once: each call has a copy of its own, which is made in

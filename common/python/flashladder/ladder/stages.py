@@ -14,29 +14,6 @@ from flashladder.ladder.kernels import Kernel, WithKernel
 from flashladder.ladder.ring import Ring
 from flashladder.ladder.stage import Stage, read
 
-__all__ = [
-    "Backward",
-    "Decode",
-    "Kernel",
-    "Ring",
-    "Stage",
-    "all_parts",
-    "all_stages",
-    "backward_stages",
-    "core_path",
-    "decode_stages",
-    "entry",
-    "every_stage",
-    "get",
-    "main_line",
-    "other_parts",
-    "previous_of",
-    "ring_stages",
-    "since",
-    "with_kernel",
-]
-
-
 KINDS = {"backward": Backward, "decode": Decode, "ring": Ring}  # besides Kernel, by the word of stage.toml
 
 
