@@ -1,12 +1,13 @@
 """The model of what a configuration takes: its exact parts equal what the simulator counts, its registers are as near
 to what ptxas gives as it says."""
 
+import numpy as np
 import pytest
 
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import simulator_library
 from flashladder.measuring import recorded
-from flashladder.tuning import explain, instances, model, registers, rules
+from flashladder.tuning import explain, instances, model, rules
 from flashladder.tuning.configuration import of_stage, parse
 
 # Copies through registers, rows that are not swizzled, one buffer and two, other warps than 4, the other type, Q loaded
@@ -52,16 +53,27 @@ def record() -> dict:
     return recorded.first("registers")
 
 
+def errors(record: dict, free: bool) -> dict[str, int]:
+    """What the formula is off by, by configuration; free: of those to which ptxas gave fewer registers than it may, the
+    others if not."""
+    rows = [(row["configuration"], row["registers"]) for row in record["rows"]]
+    found = [(one, given) for one, given in rows if (given < model.register_limit(parse(one)) - 1) == free]
+    return {one: model.registers(parse(one)) - given for one, given in found}
+
+
+RMS, WORST = 14, 45  # in registers, where ptxas is free to choose
+
+
 def test_registers_that_ptxas_was_free_to_choose_are_predicted_within_the_stated_error(record):
-    off = registers.errors(record, free=True)
-    assert off.count >= 15
-    assert off.rms <= model.REGISTERS_RMS, "the formula's error is larger than it says: fit it anew"
-    assert abs(off.worst) <= model.REGISTERS_WORST, f"{off.worst:+} for {off.worst_of}"
+    off = errors(record, free=True)
+    assert len(off) >= 15
+    assert np.sqrt(np.mean(np.square(list(off.values())))) <= RMS, "the formula's error has grown: fit it anew"
+    assert not {one: by for one, by in off.items() if abs(by) > WORST}
 
 
 def test_where_ptxas_is_at_its_limit_the_model_is_nearly_there(record):
-    off = registers.errors(record, free=False)
-    assert off.count >= 5 and abs(off.worst) <= model.REGISTERS_WORST
+    off = errors(record, free=False)
+    assert len(off) >= 5 and not {one: by for one, by in off.items() if abs(by) > WORST}
 
 
 def test_no_spill_is_missed(record):

@@ -96,15 +96,6 @@ def notes() -> list[Path]:
     return sorted(NOTES.glob("*.md"))
 
 
-def note_faults() -> list[str]:
-    counted = {file: words(file.read_text()) for file in notes()}
-    return [
-        f"{file.relative_to(ROOT)} has {number:,} words of prose; a note has at most {MOST['notes']:,}"
-        for file, number in counted.items()
-        if number > MOST["notes"]
-    ]
-
-
 def everything() -> int:
     """Words of all cards, notebooks and notes of the stages that compute attention."""
     lessons = [of(stage) for stage in stages.every_stage()]

@@ -14,8 +14,8 @@ has rows = Br / warps rows of Q, so rows / 16 pieces of 16; S has Bc / 8 pieces 
                    to rescale O, and 7 (6) for each row                                           each warp
 
 These are what the simulator counts (FP32: where each tile rescales O). Integers, addresses, moves and branches are not
-predicted. Registers are: by a formula that was fitted to what ptxas says, with an error that REGISTERS_RMS and
-REGISTERS_WORST state.
+predicted. Registers are: by a formula that was fitted to what ptxas says, with an error that
+tests/python/test_tuning_model.py states.
 """
 
 from dataclasses import dataclass
@@ -40,8 +40,6 @@ ISSUED_A_CLOCK = 4  # one instruction from each of the four schedulers
 # free to choose; docs/results/sm_90-registers.json is another sample, which tests hold it to. Spills it overstates: it
 # predicted all of the 67 that came, and 30 that did not; the bytes are a rough guess.
 REGISTERS = {"always": 31.0, "O": 1.25, "S": 1.36, "Q": 0.66, "promised": 17.5}
-
-REGISTERS_RMS, REGISTERS_WORST = 14, 45  # of registers(), in registers, where ptxas is free to choose
 
 
 @dataclass(frozen=True)

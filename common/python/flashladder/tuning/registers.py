@@ -6,17 +6,14 @@ code.
 
 import concurrent.futures
 import random
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-
-import numpy as np
 
 from flashladder.building import build
 from flashladder.core.console import progress
 from flashladder.measuring import machine_code, recorded
-from flashladder.tuning import instances, model, rules, space
-from flashladder.tuning.configuration import Configuration, of_stage, parse
+from flashladder.tuning import instances, rules, space
+from flashladder.tuning.configuration import Configuration, of_stage
 
 ARCH = 90
 FLAGS = ("async_copy", "eager", "swizzled", "fast_softmax", "skip_rescale", "lean", "lean_ldmatrix")
@@ -55,24 +52,3 @@ def write_record() -> Path:
     made = {"provenance": {"device": f"sm_{ARCH}", "toolkit": machine_code.toolkit()}}
     made |= {"kernel_sha256": instances.kernel_hash(), "rows": rows}
     return recorded.write(recorded.inside("registers", made), machine_code.record_file(f"sm_{ARCH}"))
-
-
-@dataclass(frozen=True)
-class Errors:
-    """Of model.registers(), in registers of a thread."""
-
-    count: int
-    rms: float
-    worst: int
-    worst_of: str  # a configuration
-
-
-def errors(record: dict, free: bool) -> Errors:
-    """free: of the configurations to which ptxas gave fewer registers than it may, the others if not."""
-    found = []
-    for row in record["rows"]:
-        one = parse(row["configuration"])
-        if (row["registers"] < model.register_limit(one) - 1) == free:
-            found.append((model.registers(one) - row["registers"], str(one)))
-    worst, of = max(found, key=lambda pair: abs(pair[0]))
-    return Errors(len(found), float(np.sqrt(np.mean([off**2 for off, _ in found]))), worst, of)
