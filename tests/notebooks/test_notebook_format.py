@@ -191,3 +191,34 @@ def test_files_are_written_whole(notebook):
     form.write({"cells": []}, file)
     assert json.loads(file.read_text()) == {"cells": []}
     assert [one.name for one in file.parent.glob("*.ipynb*")] == [file.name]
+
+
+# ---- long lines ----
+
+FENCED = re.compile(r"```.*?```", re.S)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "word " * 60,
+        "- " + "word " * 60,
+        "1. " + "`two words` " * 30,
+        "see [a link of words](page.md#place) " * 12,
+        "a sum a - b and " * 20 + "so 1. or 2) or # or > or | " * 8,
+        "```cpp\n" + "word " * 60 + "\n```\n\n" + "word " * 60,
+        "| a | b |\n| --- | --- |\n| " + "word " * 60 + " | x |",
+    ],
+)
+def test_what_is_broken_reads_the_same(text):
+    """Long lines of sections are broken without a change of what they say."""
+    markdown = pytest.importorskip("markdown_it")
+
+    def rendered(text):
+        return " ".join(markdown.MarkdownIt("commonmark").enable("table").render(text).split())
+
+    broken = sections.wrapped(text)
+    assert rendered(broken) == rendered(text)
+    prose = [line for line in FENCED.sub("", broken).split("\n") if not line.startswith("|")]
+    assert all(len(line) <= sections.LONGEST for line in prose), prose
+    assert sections.wrapped(broken) == broken

@@ -3,6 +3,7 @@
 The bounds stand here as numbers, so that a change of common/host/bounds.h shows.
 """
 
+import json
 import subprocess
 
 import numpy as np
@@ -205,3 +206,20 @@ def test_flops_are_the_same_on_both_sides(host, Nq, Nkv, causal):
 
 def test_a_reference_without_memory_is_an_error_and_no_abort(host):
     assert host("no-memory") == "bad_alloc"
+
+
+# ---- what they write as JSON ----
+
+
+def test_what_is_written_can_be_read(tmp_path):
+    """Whatever a name or a number is."""
+    program = compile_cpp(HERE / "write_json.cpp", tmp_path / "write_json")
+    text = subprocess.run([program], capture_output=True, check=True).stdout.decode("utf-8")
+    wrong = "\ufffd"  # stands for each byte that is no UTF-8
+    assert json.loads(text) == {
+        'quotes " and \\': f"tab\t, line\n, bell\a, é, {wrong}, {wrong}{wrong}, cut {wrong}{wrong}",
+        "numbers": [2**64 - 1, -7, 0.1, None, None, None],
+        "empty": {},
+        "triple": [1, -2, 3],
+        "right": True,
+    }, f"read back from {text}"

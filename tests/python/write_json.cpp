@@ -1,4 +1,4 @@
-// Writes with common/include/json_writer.h what test_json_writer.py reads back.
+// Writes with common/include/json_writer.h what test_host_programs.py reads back.
 #include "json_writer.h"
 
 int main() {
