@@ -13,9 +13,9 @@ CORPUS = fuzz.SOURCE / "corpus"
 EXECUTIONS = {"ptx": 3_000, "fatbin": 5_000, "maps": 3_000, "kernels": 300}
 
 
-def replay(program, target):
-    files = sorted((CORPUS / target).iterdir())
-    assert files, f"{CORPUS / target} is empty"
+def replay(program, target, tmp_path):
+    files = sorted(fuzz.corpus(target, tmp_path).iterdir())
+    assert files, f"{target} has no inputs"
     done = subprocess.run([program, target, "--replay", *files], capture_output=True, text=True, timeout=600)
     last = (done.stdout.splitlines() or ["no input"])[-1]
     assert done.returncode == 0, f"{last} ends the simulator:\n{done.stderr[-6000:]}"
@@ -34,8 +34,8 @@ def sanitized():
 
 
 @pytest.mark.parametrize("target", ["ptx", "fatbin", "maps"])
-def test_the_corpus_does_no_harm(plain, target):
-    replay(plain, target)
+def test_the_corpus_does_no_harm(plain, target, tmp_path):
+    replay(plain, target, tmp_path)
 
 
 def test_the_corpus_is_small():
@@ -149,8 +149,8 @@ def test_numbers_that_make_no_sense_are_refused(numbers, name):
 
 @pytest.mark.long
 @pytest.mark.parametrize("target", ["ptx", "fatbin", "maps"])
-def test_the_corpus_is_clean_under_sanitizers(sanitized, target):
-    replay(sanitized, target)
+def test_the_corpus_is_clean_under_sanitizers(sanitized, target, tmp_path):
+    replay(sanitized, target, tmp_path)
 
 
 @pytest.mark.long

@@ -3,7 +3,9 @@ with sanitizers."""
 
 import fcntl
 import os
+import re
 import subprocess
+import tempfile
 from pathlib import Path
 
 from flashladder.building import build, toolchain
@@ -45,20 +47,31 @@ def build_fuzzer() -> Path:
     return folder() / "bin" / "warpsim-fuzz"
 
 
+def corpus(target: str, place: Path) -> Path | None:
+    """The folder of the inputs that a target begins with; None of one that needs none. Those of corpus/TARGET.txt, each
+    below a line `//// NAME`, are written into `place`."""
+    inputs = SOURCE / "corpus" / target
+    if not inputs.with_suffix(".txt").exists():
+        return inputs if inputs.is_dir() else None
+    _, *parts = re.split(r"^//// (\S+)\n", inputs.with_suffix(".txt").read_text(), flags=re.M)
+    for name, text in zip(parts[::2], parts[1::2], strict=True):
+        (place / name).write_text(text.removesuffix("\n"))  # an empty line stands before the next name
+    return place
+
+
 def run_target(program: Path, target: str, seed: int, seconds: float, count: int | None = None) -> int:
     """Fuzzes one target; 0: nothing found, 1: inputs that do harm lie in build/fuzz/findings."""
     command = [program, target, "--seed", str(seed), "--seconds", f"{seconds:g}", "--findings", folder() / "findings"]
-    corpus = SOURCE / "corpus" / target
-    if corpus.is_dir():
-        command += ["--corpus", corpus]
     if count is not None:
         command += ["--count", str(count)]
-    running = subprocess.Popen(command)
-    try:
-        return running.wait()
-    except KeyboardInterrupt:  # Ctrl-C reaches the fuzzer too, which sums up and ends
-        running.wait()
-        raise
+    with tempfile.TemporaryDirectory(prefix="flashladder-fuzz-") as place:
+        inputs = corpus(target, Path(place))
+        running = subprocess.Popen([*command, "--corpus", inputs] if inputs else command)
+        try:
+            return running.wait()
+        except KeyboardInterrupt:  # Ctrl-C reaches the fuzzer too, which sums up and ends
+            running.wait()
+            raise
 
 
 def run(minutes: float, seed: int, target: str | None = None, count: int | None = None) -> int:
