@@ -1,6 +1,6 @@
-// What a stage's host code launches, as lines of a request (request.h): preloaded into a process that calls a stage, this
-// stands between the stage and the CUDA runtime, and notes launches in place of making them. Addresses are those of the
-// process; site/page_calls.py puts names in their place.
+// What a stage's host code launches, as lines of a request (request.h): preloaded into a process that calls a stage,
+// this stands between the stage and the CUDA runtime, and notes launches in place of making them. Addresses are those
+// of the process; site/page_calls.py puts names in their place.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>

@@ -58,10 +58,10 @@ struct Strides {
 
 struct Request {
     flash::Problem problem;
-    uint64_t seed = 0;         // of the inputs
-    bool log_sum_exp = false;  // the kernel writes it
-    size_t workspace_bytes = 0, zeroed_bytes = 0;  // of the workspace's beginning, before and after
-    std::vector<Memory> memory;                    // of a call whose launches have arguments
+    uint64_t seed = 0;                                          // of the inputs
+    bool log_sum_exp = false;                                   // the kernel writes it
+    size_t workspace_bytes = 0, zeroed_bytes = 0;               // of the workspace's beginning, before and after
+    std::vector<Memory> memory;                                 // of a call whose launches have arguments
     std::array<Strides, 4> tensors;                             // of Q, K, V and O, where they are given
     bool given = false;                                         // as files, which the caller compares, too
     int Q_box_rows = 0, KV_box_rows = 0;                        // of a kernel that takes tensor maps

@@ -193,9 +193,7 @@ def test_what_a_call_leaves_in_its_workspace_is_told(tmp_path):
         "st.global.u8 [%rd1], %rs;\nret;\n}\n"
     )
     (tmp_path / "Q").write_bytes(bytes(16))
-    request = (
-        "input Q 16\nworkspace 64 2\nlaunch k 1 1 1 1 0\nargument 0000000000000000\npointer 0 workspace 1\n"
-    )
+    request = "input Q 16\nworkspace 64 2\nlaunch k 1 1 1 1 0\nargument 0000000000000000\npointer 0 workspace 1\n"
     result = page_runs.native(ptx, request, tmp_path)
     assert result["status"] == "failed", result
     assert result["message"] == "1 of 2 bytes of the workspace are not zero after the call"

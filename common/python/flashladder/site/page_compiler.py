@@ -33,7 +33,8 @@ def page_headers() -> dict[str, dict[str, str]]:
     own = [file for file in sorted(OWN.iterdir()) if file.is_file()]
     folders = {"/compiler": own, "/include": headers()}
     folders |= {f"/stages/{stage.id}": headers(stage.folder) for stage in stages.with_kernel()}
-    return {name: {file.name: _BOUND.sub(r"\1(\2)", file.read_text()) for file in files} for name, files in folders.items() if files}
+    text = {file: _BOUND.sub(r"\1(\2)", file.read_text()) for files in folders.values() for file in files}
+    return {name: {file.name: text[file] for file in files} for name, files in folders.items() if files}
 
 
 def ship(clang: Path, out: Path) -> dict:

@@ -11,9 +11,9 @@ from flashladder.classroom.cases import SEED, Case
 from flashladder.classroom.exercise import CHECKS, Exercise, Mend, exercises, mends
 from flashladder.classroom.judge import REPAIRED, all_cases, same_instance
 from flashladder.core import dtypes
+from flashladder.core.abi import FlashTensor
 from flashladder.core.expression import is_counted, tree
 from flashladder.core.paths import stage_library
-from flashladder.core.abi import FlashTensor
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages, technique
 from flashladder.ladder.backward import Backward
