@@ -192,6 +192,16 @@ def test_exercises_on_several_gpus_would_have_a_sentence(monkeypatch):
     assert f"Stages {numbers[0]} to {numbers[-1]}: {page_exercises.SEVERAL_GPUS}." in "".join(page_exercises.elsewhere())
 
 
+@pytest.mark.parametrize("stage", page_exercises.offered(), ids=lambda stage: stage.id)
+def test_what_the_page_asks_for_is_device_code(stage):
+    """Its launches were recorded when the site was built."""
+    lines = stage.source.read_text().splitlines()
+    launch = lines.index("// ---- launch ----") + 1
+    assert all(one.last < launch for one in exercise.exercises(stage))
+    for one in exercise.mends(stage):
+        assert one.starter().splitlines()[launch - len(lines) - 1 :] == lines[launch - 1 :], one.name
+
+
 def a_task(stage) -> dict:
     return {"cell_type": "code", "source": f"%%write {exercise.exercises(stage)[0].name}"}
 
