@@ -189,7 +189,8 @@ def test_exercises_on_several_gpus_would_have_a_sentence(monkeypatch):
     monkeypatch.setattr(page_exercises, "exercises", lambda stage: [stage])
     numbers = [one.id for one in stages.ring_stages()]
     assert not {one.id for one in page_exercises.offered()} & set(numbers)
-    assert f"Stages {numbers[0]} to {numbers[-1]}: {page_exercises.SEVERAL_GPUS}." in "".join(page_exercises.elsewhere())
+    sentence = f"Stages {numbers[0]} to {numbers[-1]}: {page_exercises.SEVERAL_GPUS}."
+    assert sentence in "".join(page_exercises.elsewhere())
 
 
 @pytest.mark.parametrize("stage", page_exercises.offered(), ids=lambda stage: stage.id)
