@@ -17,7 +17,7 @@ LESSONS = "notebooks/"
 FOLDED = (*("Predict", "Write it", "Break it", "Check yourself"), sections.DEEPER)
 PUZZLE = "A puzzle"
 # Of the page before the lessons: what is looked up where it is needed.
-OF_THE_START = ("How a lesson works", "How to read the plots", "What runs where")
+OF_THE_START = ("How a lesson works", "How to read the plots")
 EAGER = 2  # pictures that a page loads at once; the others when they come into sight
 
 
