@@ -1,5 +1,6 @@
 #include "request.h"
 
+#include <algorithm>
 #include <charconv>
 #include <sstream>
 
@@ -32,6 +33,13 @@ class Line {
         if (error != std::errc() || rest != end || value < least || value > most)
             fail(found + " is no whole number from " + std::to_string(least) + " to " + std::to_string(most));
         return value;
+    }
+
+    // 0 at the end of the line.
+    template <class T>
+    T number_or_nothing(T least, T most) {
+        words_ >> std::ws;
+        return words_.eof() ? T{} : number(least, most);
     }
 
     float positive() {
@@ -84,7 +92,58 @@ Launch read_launch(Line &line) {
     for (unsigned &size : launch.grid) size = line.number(1u, 65535u);
     launch.threads = line.number(1u, 1024u);
     launch.shared_bytes = line.number(0u, 1u << 20);
+    const std::string how = line.word();
+    if (!how.empty() && how != "early") line.fail("a launch is `early` or nothing");
+    launch.early = !how.empty();
     return launch;
+}
+
+constexpr size_t kMostBytes = 1u << 30;
+
+Memory read_memory(Line &line, bool is_output) {
+    const std::string name = line.needed();
+    return {name, line.number<size_t>(1, kMostBytes), is_output};
+}
+
+Place read_place(Line &line) {
+    const std::string name = line.needed();
+    return {name, line.number<uint64_t>(0, kMostBytes)};
+}
+
+Argument read_argument(Line &line) {
+    const std::string digits = line.needed();
+    Argument argument;
+    for (size_t at = 0; at < digits.size(); at += 2) {
+        unsigned value = 0;
+        const char *const end = digits.data() + std::min(at + 2, digits.size());
+        const auto [rest, error] = std::from_chars(digits.data() + at, end, value, 16);
+        if (error != std::errc() || rest != end) line.fail("an argument is pairs of hexadecimal digits");
+        argument.bytes.push_back(static_cast<unsigned char>(value));
+    }
+    return argument;
+}
+
+Map read_map(Line &line) {
+    Map map;
+    map.place = read_place(line);
+    map.rank = line.number(1u, 5u);
+    const auto read = [&](auto &numbers, unsigned count, auto most) {
+        for (unsigned i = 0; i < count; ++i) numbers[i] = line.number(decltype(most){0}, most);
+    };
+    read(map.size, map.rank, uint64_t{1} << 32);
+    read(map.stride, map.rank - 1, uint64_t{1} << 40);
+    read(map.box, map.rank, 256u);
+    read(map.step, map.rank, 8u);
+    read(map.kinds, 5, 64);
+    return map;
+}
+
+// What belongs to the argument before; bytes: that it takes there.
+size_t read_offset(Line &line, Request &request, size_t bytes) {
+    if (request.launches.empty() || request.launches.back().arguments.empty()) line.fail("there is no argument before");
+    const size_t size = request.launches.back().arguments.back().bytes.size();
+    if (size < bytes) line.fail("the argument is too small");
+    return line.number<size_t>(0, size - bytes);
 }
 
 }  // namespace
@@ -106,12 +165,24 @@ Request parse_request(std::string_view text) {
         } else if (what == "log_sum_exp") {
             request.log_sum_exp = true;
         } else if (what == "workspace") {
-            request.workspace_bytes = line.number<size_t>(1, 1u << 30);
+            request.workspace_bytes = line.number<size_t>(1, kMostBytes);
+            request.zeroed_bytes = line.number_or_nothing<size_t>(0, request.workspace_bytes);
         } else if (what == "boxes") {
             request.Q_box_rows = line.number(1, 256);
             request.KV_box_rows = line.number(1, 256);
         } else if (what == "launch") {
             request.launches.push_back(read_launch(line));
+        } else if (what == "input" || what == "output") {
+            request.memory.push_back(read_memory(line, what == "output"));
+        } else if (what == "argument") {
+            if (request.launches.empty()) line.fail("there is no launch before");
+            request.launches.back().arguments.push_back(read_argument(line));
+        } else if (what == "pointer") {
+            const size_t offset = read_offset(line, request, 8);
+            request.launches.back().arguments.back().pointers.emplace_back(offset, read_place(line));
+        } else if (what == "map") {
+            const size_t offset = read_offset(line, request, 128);
+            request.launches.back().arguments.back().maps.emplace_back(offset, read_map(line));
         } else if (what == "tensor") {
             const std::string name = line.needed();
             const size_t at = tensor_names.find(name);

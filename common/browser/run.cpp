@@ -1,12 +1,16 @@
 #include "run.h"
 
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <json_writer.h>
 #include <tensor_maps.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <optional>
 
 #include "../host/device_array.h"
@@ -20,26 +24,40 @@ namespace {
 
 using flash::CudaError, flash::DeviceArray, flash::must;
 
-void launch_all(const Request &request, std::string_view ptx, const FlashParams &params) {
+cudaLibrary_t loaded(std::string_view ptx) {
     cudaLibrary_t library = nullptr;
     const std::string text(ptx);  // with its null character
     must(cudaLibraryLoadData(&library, text.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0), "the PTX");
+    return library;
+}
+
+void launch(cudaLibrary_t library, const Launch &one, void **arguments) {
+    cudaKernel_t kernel = nullptr;
+    must(cudaLibraryGetKernel(&kernel, library, one.symbol.c_str()), "kernel " + one.symbol);
+    const void *entry = reinterpret_cast<const void *>(kernel);
+    must(cudaFuncSetAttribute(entry, cudaFuncAttributeMaxDynamicSharedMemorySize, int(one.shared_bytes)),
+         "shared memory for the kernel");
+    cudaLaunchAttribute early{};
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config{};
+    config.gridDim = dim3(one.grid[0], one.grid[1], one.grid[2]);
+    config.blockDim = dim3(one.threads);
+    config.dynamicSmemBytes = one.shared_bytes;
+    config.attrs = &early;
+    config.numAttrs = one.early;
+    must(cudaLaunchKernelExC(&config, entry, arguments), "kernel launch");
+}
+
+void launch_all(const Request &request, std::string_view ptx, const FlashParams &params) {
+    cudaLibrary_t library = loaded(ptx);
     DeviceParams device = device_params(params);
     TensorMaps maps;
     if (request.Q_box_rows &&
         flash::make_tensor_maps(params, request.Q_box_rows, request.KV_box_rows, maps) != FLASH_OK)
         throw CudaError(flash_last_error());
     void *arguments[] = {&device, &maps};  // as many as the kernel takes are read
-    for (const Launch &one : request.launches) {
-        cudaKernel_t kernel = nullptr;
-        must(cudaLibraryGetKernel(&kernel, library, one.symbol.c_str()), "kernel " + one.symbol);
-        const void *entry = reinterpret_cast<const void *>(kernel);
-        must(cudaFuncSetAttribute(entry, cudaFuncAttributeMaxDynamicSharedMemorySize, int(one.shared_bytes)),
-             "shared memory for the kernel");
-        must(cudaLaunchKernel(entry, dim3(one.grid[0], one.grid[1], one.grid[2]), dim3(one.threads), arguments,
-                              one.shared_bytes, nullptr),
-             "kernel launch");
-    }
+    for (const Launch &one : request.launches) launch(library, one, arguments);
     must(cudaDeviceSynchronize(), "the kernel failed");
 }
 
@@ -78,6 +96,86 @@ void run_given(const Request &request, std::string_view ptx) {
     launch_all(request, ptx, params);
     const std::vector<char> out = O.to_host<char>();
     std::ofstream("O", std::ios::binary).write(out.data(), static_cast<std::streamsize>(out.size()));
+}
+
+// The device memory of a call, by name.
+class CallMemory {
+  public:
+    explicit CallMemory(const Request &request) : request_(request) {
+        for (const Memory &one : request.memory) {
+            const std::vector<char> bytes = content(one.name.c_str());
+            if (bytes.size() != one.bytes)
+                throw std::invalid_argument("the file " + one.name + " has " + std::to_string(bytes.size()) +
+                                            " bytes, not " + std::to_string(one.bytes));
+            arrays_.emplace(one.name, bytes);
+        }
+        if (!request.workspace_bytes) return;
+        const DeviceArray &workspace = arrays_.emplace("workspace", request.workspace_bytes).first->second;
+        must(cudaMemset(workspace.data(), 0, request.zeroed_bytes), "cudaMemset");
+    }
+
+    uint64_t at(const Place &place) const {
+        const auto found = arrays_.find(place.name);
+        if (found == arrays_.end()) throw std::invalid_argument("the request has no memory " + place.name);
+        return reinterpret_cast<uintptr_t>(found->second.data()) + place.offset;
+    }
+
+    // What is not as it has to be after the call, in the words of running/worker.py; empty where nothing is.
+    std::string left_in_workspace() const {
+        if (!request_.zeroed_bytes) return {};
+        std::vector<char> bytes = arrays_.find("workspace")->second.to_host<char>();
+        bytes.resize(request_.zeroed_bytes);
+        const size_t found = bytes.size() - std::count(bytes.begin(), bytes.end(), 0);
+        if (!found) return {};
+        return std::to_string(found) + " of " + std::to_string(bytes.size()) +
+               " bytes of the workspace are not zero after the call";
+    }
+
+    void write_outputs() const {
+        for (const Memory &one : request_.memory) {
+            if (!one.is_output) continue;
+            const std::vector<char> out = arrays_.find(one.name)->second.to_host<char>();
+            std::ofstream(one.name, std::ios::binary).write(out.data(), static_cast<std::streamsize>(out.size()));
+        }
+    }
+
+  private:
+    const Request &request_;
+    std::map<std::string, DeviceArray> arrays_;
+};
+
+void put_map(const Map &map, uint64_t address, unsigned char *to) {
+    CUtensorMap made;
+    const auto [type, interleave, swizzle, promotion, fill] = map.kinds;
+    const CUresult result = cuTensorMapEncodeTiled(
+        &made, CUtensorMapDataType(type), map.rank, reinterpret_cast<void *>(uintptr_t(address)), map.size.data(),
+        map.stride.data(), map.box.data(), map.step.data(), CUtensorMapInterleave(interleave),
+        CUtensorMapSwizzle(swizzle), CUtensorMapL2promotion(promotion), CUtensorMapFloatOOBfill(fill));
+    if (result != CUDA_SUCCESS) throw std::invalid_argument("the request has a tensor map that cannot be");
+    std::memcpy(to, &made, sizeof made);
+}
+
+// Of launches with arguments of their own: the inputs lie in files, and the outputs go there.
+void run_call(const Request &request, std::string_view ptx) {
+    const CallMemory memory(request);
+    cudaLibrary_t library = loaded(ptx);
+    for (const Launch &one : request.launches) {
+        std::vector<std::vector<unsigned char>> bytes;
+        for (const Argument &argument : one.arguments) {
+            std::vector<unsigned char> &own = bytes.emplace_back(argument.bytes);
+            for (const auto &[offset, place] : argument.pointers) {
+                const uint64_t address = memory.at(place);
+                std::memcpy(&own[offset], &address, sizeof address);
+            }
+            for (const auto &[offset, map] : argument.maps) put_map(map, memory.at(map.place), &own[offset]);
+        }
+        std::vector<void *> arguments;
+        for (std::vector<unsigned char> &own : bytes) arguments.push_back(own.data());
+        launch(library, one, arguments.data());
+    }
+    must(cudaDeviceSynchronize(), "the kernel failed");
+    if (const std::string wrong = memory.left_in_workspace(); !wrong.empty()) throw CudaError(wrong);
+    memory.write_outputs();
 }
 
 Verdict run_and_compare(const Request &request, std::string_view ptx) {
@@ -133,8 +231,8 @@ std::string run(std::string_view ptx, std::string_view text) {
         for (const auto &[name, value] : request.settings) setenv(name.c_str(), value.c_str(), 1);
         alive = true;
         json::Writer w;
-        if (request.given) {
-            run_given(request, ptx);
+        if (request.given || !request.memory.empty()) {
+            request.given ? run_given(request, ptx) : run_call(request, ptx);
             w.open('{').key("status").string("ran").key("message").string("");
             write_report(w);
             return w.close('}').take();

@@ -12,7 +12,7 @@ const found = JSON.parse(fs.readFileSync(0, "utf8")).map(({ problem, kind, gener
   const said = outputs.map((text) => {
     const bytes = Buffer.from(text, "base64"), bits = new Uint16Array(Uint8Array.from(bytes).buffer);
     const diagnosis = diagnosed(problem, inputs, bits, expected, { bounds, ...tile });
-    return { ...compared(problem, bits, expected, bounds), diagnosis };
+    return { ...compared(problem, "O", bits, expected, bounds), diagnosis };
   });
   return { inputs: Object.fromEntries(Object.entries(inputs).map(([name, bits]) => [name, coded(bits)])), said };
 });

@@ -32,7 +32,7 @@ const text = fs.readFileSync(path.join(folder, "simulator.js"), "utf8");
 const createSimulator = new Function(`${text}\nreturn createSimulator;`)();
 const simulator = await wasm("simulator.wasm");
 
-async function simulate({ ptx, request, files }) {
+async function simulate({ ptx, request, files, outputs }) {
   const said = [];
   const one = await createSimulator({
     instantiateWasm: (imports, receive) => {
@@ -49,7 +49,8 @@ async function simulate({ ptx, request, files }) {
   };
   for (const [name, { buffer }] of Object.entries(files)) one.FS.writeFile(name, new Uint8Array(buffer));
   const result = JSON.parse(one.UTF8ToString(one._browser_run(put(ptx), put(request))));
-  return { result, said, written: new Uint16Array(one.FS.readFile("O").slice().buffer) };
+  const written = Object.fromEntries(outputs.map((name) => [name, one.FS.readFile(name).slice().buffer]));
+  return { result, said, written };
 }
 
 for (const { key, stage: file, exercise: name, text } of JSON.parse(fs.readFileSync(answers))) {

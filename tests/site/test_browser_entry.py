@@ -18,9 +18,9 @@ from flashladder.core.paths import stage_library, stage_runner
 from flashladder.core.problem import GAPS, Problem
 from flashladder.ladder import stages
 from flashladder.ladder.run import describe
-from flashladder.running.job import Options, StageError, run_library
+from flashladder.running.job import KINDS, Options, Result, StageError, run_library
 from flashladder.running.verify import FROBENIUS_LIMIT, Comparison, check
-from flashladder.site import page_exercises, page_kernels
+from flashladder.site import page_calls, page_exercises, page_kernels
 from flashladder.tuning import shapes
 
 QUICK = {stages.get(one).id for one in ("swizzle", "tma")}  # a plain kernel, and one that takes tensor maps
@@ -153,6 +153,54 @@ def test_tensors_can_be_given_with_any_strides(which, tmp_path):
     assert comparison, comparison.message
 
 
+def launched(report: dict) -> list[list]:
+    return [[one[name] for name in ("kernel", "grid", "block", "shared_bytes")] for one in report["launches"]]
+
+
+# All that a call may have: tensor maps, a workspace; several kernels; a launch that may begin early, bytes to be zero.
+CALLS = {"backward_wgmma": r"^workspace \d+ 0$", "short_ends": r"^workspace \d+ 16\n[^$]* early$"}
+
+
+@pytest.mark.parametrize("which", CALLS)
+def test_a_recorded_call_is_played_with_all_its_arguments(which, tmp_path):
+    stage = stages.entry(which)
+    kind, problem = KINDS[stage.KIND], stage.judged_by()[0][0]
+    (request,) = page_calls.requests(stage, stage_library(stage.number), [Case(problem)])
+    inputs, ptx = stage.random_inputs(problem, 3), page_kernels.ptx_of(stage_library(stage.number))
+    for name, size in re.findall(r"^(?:input|output) (\w+) (\d+)$", request, re.M):
+        memory = np.full(int(size), 0xFF, np.uint8)
+        if name in kind.inputs:
+            problem.view(name, memory)[...] = inputs[name]
+        elif name in inputs:
+            memory = inputs[name]
+        (tmp_path / name).write_bytes(memory.tobytes())
+    result = page_runs.native(ptx, page_runs.with_settings(request), tmp_path)
+    assert result["status"] == "ran", result["message"]
+    outputs = {name: problem.view(name, np.fromfile(tmp_path / name, np.uint8)) for name in kind.outputs}
+    for name in kind.sums:
+        outputs[name] = np.fromfile(tmp_path / name, np.float32).reshape(problem.B, problem.Hq, problem.Nq)
+    own = stage.run(problem, inputs, "sim")
+    assert stage.compared(problem, inputs, Result(outputs, problem, own.device, {}))
+    assert launched(result["report"]) == launched(own.report)
+    assert re.search(r"^map \d+ [KV] 0 5 ", request, re.M) and re.search(CALLS[which], request, re.M)
+
+
+def test_what_a_call_leaves_in_its_workspace_is_told(tmp_path):
+    """A kernel that writes to the second of two bytes that have to be zero."""
+    ptx = (
+        ".version 9.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 to) {\n"
+        ".reg .b64 %rd<2>;\n.reg .b16 %rs;\nld.param.u64 %rd1, [to];\nmov.b16 %rs, 7;\n"
+        "st.global.u8 [%rd1], %rs;\nret;\n}\n"
+    )
+    (tmp_path / "Q").write_bytes(bytes(16))
+    request = "input Q 16\nworkspace 64 2\nlaunch k 1 1 1 1 0\nargument 0000000000000000\npointer 0 workspace 1\n"
+    result = page_runs.native(ptx, request, tmp_path)
+    assert result["status"] == "failed", result
+    assert result["message"] == "1 of 2 bytes of the workspace are not zero after the call"
+    missing = page_runs.native(ptx, request.replace("workspace 1\n", "K 0\n"), tmp_path)
+    assert (missing["status"], missing["message"]) == ("refused", "the request has no memory K")
+
+
 @pytest.mark.parametrize(
     "request_text, words",
     (
@@ -161,7 +209,13 @@ def test_tensors_can_be_given_with_any_strides(which, tmp_path):
         ("problem 1 1 1 64 64 64 bf17\nlaunch k 1 1 1 32 0\n", "the type is bf16, fp16 or e4m3"),
         ("problem 1 1 1 99999 64 64 bf16\nlaunch k 1 1 1 32 0\n", "99999 is no whole number from 1 to 8192"),
         ("problem 1 3 2 64 64 64 bf16\nlaunch k 1 1 1 32 0\n", "no such heads"),
-        ("launch k 1 1 1 32 0 7\n", "7 is one word too many"),
+        ("launch k 1 1 1 32 0 7\n", "a launch is `early` or nothing"),
+        ("launch k 1 1 1 32 0 early 7\n", "7 is one word too many"),
+        ("argument 00\n", "there is no launch before"),
+        ("launch k 1 1 1 32 0\nargument 0g\n", "pairs of hexadecimal digits"),
+        ("launch k 1 1 1 32 0\npointer 0 Q 0\n", "there is no argument before"),
+        ("launch k 1 1 1 32 0\nargument 00000000\npointer 0 Q 0\n", "the argument is too small"),
+        ("launch k 1 1 1 32 0\nargument 0000000000000000\npointer 1 Q 0\n", "1 is no whole number from 0 to 0"),
         ("launch k 1 1 1 -1 0\n", "-1 is no whole number from 1 to 1024"),
         ("colour green\nlaunch k 1 1 1 32 0\n", "nobody knows 'colour'"),
     ),

@@ -72,7 +72,7 @@ def test_webassembly_in_node_equals_this_machine(one, shipped, tmp_path):
 
 # What the page of exercises alone loads.
 TO_WRITE = ("write", "judge", "diagnosis", "technique", "progress", "exercise", "attention", "normal", "case",
-            "overlap")  # fmt: skip
+            "overlap", "decode", "gradients", "sums")  # fmt: skip
 
 
 def test_the_files_are_small_enough_and_name_no_folder_of_this_machine(shipped):
@@ -401,6 +401,7 @@ def test_answers_are_judged_with_their_reasons(written):
     assert "Next: " in written["right"] and "solved" in written["title"]
     assert written["mend"].startswith("Not mended yet")
     assert written["race"].startswith("Wrong, and with a hazard.") and "shared race: " in written["race"]
+    assert written["decode"].startswith("Wrong.") and "wrong at bf16 B=3 Hq=8 Hkv=2 Nq=3 Nkv=150" in written["decode"]
 
 
 def line_of_start(text: str, written: dict) -> int:

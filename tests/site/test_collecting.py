@@ -168,7 +168,8 @@ def test_a_task_that_the_page_judges_leads_there(monkeypatch):
     monkeypatch.setattr(lesson_pages.run_page, "is_built", lambda: True)
     assert "Where a chunk lies" in lesson_pages.in_the_page(task, stage)["source"], "the name of the editor's frame"
     assert lesson_pages.in_the_page({"cell_type": "code", "source": "lesson.verify()"}, stage) is None
-    elsewhere = stages.entry("split_kv")
+    of_decode, elsewhere = stages.entry("split_kv"), stages.entry("host_streams")
+    assert f"../write.html#{of_decode.id}/" in lesson_pages.in_the_page(a_task(of_decode), of_decode)["source"]
     assert lesson_pages.in_the_page(a_task(elsewhere), elsewhere) is None
 
 
@@ -181,6 +182,25 @@ def test_each_stage_with_exercises_is_on_the_page_or_has_a_sentence():
     for stage in others:
         assert any(first <= stage.number <= last for first, last in ranges), stage.id
         assert not lesson_pages.in_the_page(a_task(stage), stage)
+
+
+def test_exercises_on_several_gpus_would_have_a_sentence(monkeypatch):
+    """None of these stages has exercises yet."""
+    monkeypatch.setattr(page_exercises, "exercises", lambda stage: [stage])
+    numbers = [one.id for one in stages.ring_stages()]
+    assert not {one.id for one in page_exercises.offered()} & set(numbers)
+    sentence = f"Stages {numbers[0]} to {numbers[-1]}: {page_exercises.SEVERAL_GPUS}."
+    assert sentence in "".join(page_exercises.elsewhere())
+
+
+@pytest.mark.parametrize("stage", page_exercises.offered(), ids=lambda stage: stage.id)
+def test_what_the_page_asks_for_is_device_code(stage):
+    """Its launches were recorded when the site was built."""
+    lines = stage.source.read_text().splitlines()
+    launch = lines.index("// ---- launch ----") + 1
+    assert all(one.last < launch for one in exercise.exercises(stage))
+    for one in exercise.mends(stage):
+        assert one.starter().splitlines()[launch - len(lines) - 1 :] == lines[launch - 1 :], one.name
 
 
 def a_task(stage) -> dict:

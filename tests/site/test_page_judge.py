@@ -14,6 +14,7 @@ import pytest
 
 from flashladder.building import build
 from flashladder.classroom import exercise
+from flashladder.classroom.cases import SEED, Case
 from flashladder.classroom.diagnosis import MISTAKES, computed, diagnose
 from flashladder.classroom.judge import all_cases
 from flashladder.commands import browser
@@ -21,7 +22,9 @@ from flashladder.core.dtypes import OUTPUT, to_bits
 from flashladder.core.expression import evaluate, tree
 from flashladder.core.problem import GAPS, Problem
 from flashladder.ladder import overlap, stages, technique
-from flashladder.running import verify
+from flashladder.ladder.kernels import Kernel
+from flashladder.running import decoding, gradients, verify
+from flashladder.running.job import KINDS, Result
 from flashladder.site import page_exercises, page_kernels, run_page
 
 TILE = {"Br": 32, "Bc": 64}
@@ -67,13 +70,13 @@ def test_the_page_draws_the_inputs_of_the_judge(scripts):
     """Those of all kinds, in each layout, bit by bit."""
     cases = {}
     for stage in page_exercises.offered():
-        for one in all_cases(stage, exercise.CHECKS):
+        for one in all_cases(stage, exercise.CHECKS) if isinstance(stage, Kernel) else ():
             kind = one.counted.inputs if one.counted else one.inputs
             key = kind, one.problem.layout, one.problem.dtype
             if key not in cases or one.problem.flops() < cases[key][1].problem.flops():
                 cases[key] = stage, one
     assert {kind for kind, *_ in cases} >= {"normal", "random", "negative", "half_negative", "lone_last", "lone_first"}
-    tasks = [task(one.problem, kind, page_exercises.seed(one)) for (kind, *_), (_, one) in cases.items()]
+    tasks = [task(of[1].problem, kind, page_exercises.seed(*of)) for (kind, *_), of in cases.items()]
     for (stage, one), found in zip(cases.values(), of_page(scripts, tasks), strict=True):
         for name, bits in one.arrays(stage).items():
             wanted = one.problem.to_bhnd(bits) if name in "QKV" else bits
@@ -109,10 +112,98 @@ def test_the_page_says_of_outputs_what_the_judge_says(problem, scripts):
             comparison = verify.compare(bits, *expected, problem.dtype)
             diagnosis = diagnose(problem, inputs, own, TILE["Br"], TILE["Bc"])
         assert said["passed"] == comparison.passed
-        assert said["message"] == ("" if comparison.passed else comparison.message)
+        assert said["message"] == comparison.message
         assert said["diagnosis"] == diagnosis
         diagnoses.add(diagnosis)
     assert len(diagnoses) > len(MISTAKES) / 4
+
+
+PARTS = [one for one in page_exercises.offered() if not isinstance(one, Kernel)]
+MODULES = {"decode": "decode", "backward": "gradients"}  # by kind
+
+
+def part_task(stage, one: Case, outputs: list[dict] = ()) -> dict:
+    """outputs: arrays by name, as they come from a run, (B, heads, rows, d)."""
+    coded = [
+        {name: base64.b64encode(np.ascontiguousarray(array).tobytes()).decode() for name, array in some.items()}
+        for some in outputs
+    ]
+    generators = {str(SEED): page_exercises.generator(SEED), "dO": page_exercises.generator((SEED, 1))}
+    facts = {"generators": generators, "bounds": {one.problem.dtype: page_exercises.bounds(one.problem.dtype)}}
+    return {"kind": MODULES[stage.KIND], "one": page_exercises.case(stage, one), "stage": facts, "outputs": coded}
+
+
+def parts_of_page(scripts, tasks: list[dict]) -> list[dict]:
+    script = page_runs.HERE / "parts_in_node.mjs"
+    return json.loads(page_runs.node("--stack-size=4000", script, scripts, given=json.dumps(tasks)))
+
+
+def in_memory(problem: Problem, name: str, array: np.ndarray) -> np.ndarray:
+    """A tensor's bits as the worker uploads them."""
+    memory = np.full(problem.bytes(name), 0xFF, np.uint8)
+    problem.view(name, memory)[...] = array
+    return memory.view(np.uint16)
+
+
+def test_the_page_draws_the_inputs_of_other_parts(scripts):
+    """Of each small problem, bit by bit; but for O of gradients, which two libraries' sums round."""
+    every = [(stage, one) for stage in PARTS for one in all_cases(stage, exercise.CHECKS)]
+    cases = {(stage.KIND, one.problem): (stage, one) for stage, one in every if one.problem.flops() < 5e7}
+    assert any(one.problem.layout == "gaps" for _, one in cases.values())
+    assert any(getattr(one.problem, "page_size", 0) for _, one in cases.values())
+    found = parts_of_page(scripts, [part_task(*pair) for pair in cases.values()])
+    for (stage, one), page in zip(cases.values(), found, strict=True):
+        inputs = one.arrays(stage)
+        assert page["memory"].keys() == inputs.keys()
+        for name, wanted in inputs.items():
+            if name in KINDS[stage.KIND].inputs:
+                wanted = in_memory(one.problem, name, wanted)
+            got = numbers(page["memory"][name], wanted)
+            if name == "O":
+                assert (got != wanted).mean() < 1e-3
+            elif name == "log_sum_exp":
+                np.testing.assert_allclose(got, wanted, rtol=1e-6)
+            else:
+                assert (got == wanted).all(), f"{one}: {name}"
+
+
+def part_outputs(stage, one: Case) -> list[dict]:
+    """Right ones, and such with numbers that are missing or wrong in one place, everywhere, or in a sum."""
+    problem, inputs = one.problem, one.arrays(stage)
+    if stage.KIND == "backward":
+        arrays = {name: wanted.value for name, wanted in gradients.expected(problem, inputs).items()}
+        sums = {}
+    else:
+        (out, *_), (values, _) = decoding.expected(problem, inputs)
+        arrays, sums = {"O": out}, {"log_sum_exp": values.astype(np.float32)}
+    right = {name: to_bits(array.astype(np.float32), problem.dtype) for name, array in arrays.items()} | sums
+    last, first = list(arrays)[-1], list(arrays)[0]
+    missing, other = right[first].copy(), to_bits(1.02 * arrays[last], problem.dtype)
+    missing[-1, -1, -1, 5:9] = 0xFFFF
+    found = [right, right | {first: missing}, right | {last: other}, right | {last: np.zeros_like(right[last])}]
+    found.append(right | {last: np.roll(right[last], 1, axis=3)})
+    return [*found, right | {"log_sum_exp": sums["log_sum_exp"] + np.float32(0.01)}] if sums else found
+
+
+@pytest.mark.parametrize("slug", ["backward_naive", "paged_kv"])
+def test_the_page_says_of_other_parts_what_the_judge_says(slug, scripts):
+    stage = stages.entry(slug)
+    some = [one for one in all_cases(stage, exercise.CHECKS) if one.problem.flops() < 2e7]
+    every = [(one, part_outputs(stage, one)) for one in some]
+    found = parts_of_page(scripts, [part_task(stage, *pair) for pair in every])
+    wrong = 0
+    for (one, outputs), page in zip(every, found, strict=True):
+        inputs = one.arrays(stage)
+        for bits, said in zip(outputs, page["said"], strict=True):
+            names = KINDS[stage.KIND].outputs
+            own = {name: one.problem.to_bhnd(array) if name in names else array for name, array in bits.items()}
+            result = Result(own, one.problem, None, {})
+            with np.errstate(all="ignore"):
+                comparison = stage.compared(one.problem, inputs, result)
+            assert said["passed"] == comparison.passed, f"{one}: {comparison.message}"
+            assert comparison.passed or said["message"] == comparison.message
+            wrong += not comparison.passed
+    assert wrong > 2 * len(some)
 
 
 def every_expression() -> list[str]:

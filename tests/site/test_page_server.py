@@ -13,7 +13,7 @@ from flashladder.classroom import isolation
 from flashladder.commands import page
 from flashladder.core.errors import FlashLadderError
 from flashladder.ladder import stages
-from flashladder.site import page_server
+from flashladder.site import page_kernels, page_server
 
 STAGE = stages.get("tensor_cores")
 SYMBOL = "_Z12flash_kernelI13__nv_bfloat16Li128EEv11FlashParams"
@@ -115,6 +115,7 @@ def test_another_page_may_not_compile(server, headers):
         (wanted("x", stage="99"), {}, 400, "no stage '99'"),
         (wanted("x", stage="00"), {}, 400, "no kernel"),
         (wanted("x", symbols=["main"]), {}, 400, "no such kernels"),
+        (wanted("x", stage="00"), {}, 400, "stage 00 has no kernel"),
         (wanted("x", symbols=[]), {}, 400, "no such kernels"),
     ),
 )
@@ -135,6 +136,19 @@ def test_a_kernel_becomes_ptx_with_its_lines(server):
     assert re.search(r'\.file\s+\d+ "kernel.cu"', answer["ptx"])
     again = compiled(server, wanted(STAGE.kernel.read_text()))
     assert again == (200, answer)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("which", ("short_ends", "backward_wgmma"))
+def test_kernels_of_other_parts_become_ptx(server, which):
+    """With the parameters of their own, tensor maps among them."""
+    stage = stages.entry(which)
+    build.build([f"stage_{stage.id}", "warpsim-inspect"])
+    known = [symbol for name, symbol in page_kernels.instances(stage) if "<__nv_bfloat16, 128" in name]
+    assert any("Maps" in symbol for symbol in known)
+    status, answer = compiled(server, wanted(stage.kernel.read_text(), stage.id, known))
+    assert status == 200 and set(answer) == {"ptx"}, answer
+    assert set(known) <= set(re.findall(r"\.entry (\w+)", answer["ptx"]))
 
 
 def test_errors_are_told_by_line(server):

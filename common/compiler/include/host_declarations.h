@@ -56,4 +56,14 @@ struct lock_guard {
 };
 int strcmp(const char *, const char *);
 int abs(int);
+int snprintf(char *, size_t, const char *, ...);
+int sscanf(const char *, const char *, ...);
+template <typename T>
+const T &min(const T &, const T &);
+template <typename T>
+const T &clamp(const T &, const T &, const T &);
+template <typename T, size_t count>
+constexpr size_t size(const T (&)[count]) {
+    return count;
+}
 }  // namespace std

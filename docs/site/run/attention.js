@@ -7,7 +7,8 @@ export const POISON = 0xffff; // a NaN of either type: outputs hold it before a 
 const GROWTH = { fp16: 16.5, bf16: 80 }; // of within_margin's largest score, as a power of 2
 const LONE = [3, 44, 81, 126]; // rows, each among another 8 of its warp's 32
 
-const shapes = (p, name) => (name === "Q" || name === "O" ? [p.Hq, p.Nq] : [p.Hkv, p.Nkv]);
+// Heads and rows; a gradient's tensor has the shape of what it is the gradient of.
+const shapes = (p, name) => ("QO".includes(name.at(-1)) ? [p.Hq, p.Nq] : [p.Hkv, p.Nkv]);
 export const places = (p, name) => {
   const [heads, rows] = shapes(p, name);
   return p.B * heads * rows * p.d_head;
@@ -63,8 +64,8 @@ function fromE4m3(bits) {
 
 const E4M3_LARGEST = 448;
 const isScaled = ({ dtype }) => dtype === "e4m3";
-const toBits = { bf16: toBfloat, fp16: toHalf, e4m3: toE4m3 };
-const fromBits = { bf16: fromBfloat, fp16: fromHalf, e4m3: fromE4m3 };
+export const toBits = { bf16: toBfloat, fp16: toHalf, e4m3: toE4m3 };
+export const fromBits = { bf16: fromBfloat, fp16: fromHalf, e4m3: fromE4m3 };
 // An output's numbers: of e4m3 the kernels make bf16.
 export const outputValues = (p, bits) => Float64Array.from(bits, fromBits[isScaled(p) ? "bf16" : p.dtype]);
 
@@ -72,7 +73,7 @@ export const outputValues = (p, bits) => Float64Array.from(bits, fromBits[isScal
 
 // Visits the elements of a tensor as they lie in memory, (B, rows, heads, d) of the layout bnhd: visit(place, head, row,
 // x).
-function each(p, name, visit) {
+export function each(p, name, visit) {
   const [heads, rows] = shapes(p, name), turned = p.layout === "bnhd";
   for (let b = 0; b < p.B; ++b) {
     for (let outer = 0; outer < (turned ? rows : heads); ++outer) {
@@ -151,9 +152,10 @@ function eachRow(p, name, strides, visit) {
   }
 }
 
-// A tensor as it lies in memory, and back. strides: elements from a batch, a head and a row to the next.
+// A tensor as it lies in memory, and back. strides: elements from a batch, a head and a row to the next. Where no element
+// lies, there is a NaN.
 export function inMemory(p, name, strides, bits) {
-  const memory = new bits.constructor(p.B * strides[0]);
+  const memory = new bits.constructor(p.B * strides[0]).fill(POISON);
   eachRow(p, name, strides, (at, place) => memory.set(bits.subarray(at, at + p.d_head), place));
   return memory;
 }
@@ -262,24 +264,28 @@ export function general(value, digits) {
   return Object.is(value, -0) ? "-0" : String(Number(rounded));
 }
 
-export function indexOf(p, at) {
-  const d = p.d_head, row = Math.floor(at / d), head = Math.floor(row / p.Nq);
-  return [Math.floor(head / p.Hq), head % p.Hq, row % p.Nq, at % d];
+function indexOf(p, name, at) {
+  const [heads, rows] = shapes(p, name), d = p.d_head, row = Math.floor(at / d), head = Math.floor(row / rows);
+  return [Math.floor(head / heads), head % heads, row % rows, at % d];
 }
 
 const norm = (values) => Math.sqrt(values.reduce((sum, one) => sum + one * one, 0));
 const argmax = (values) => values.reduce((best, one, at) => (one > values[best] ? at : best), 0);
 
 // {passed, message}: whether an output is within its bounds, with the first and the worst element where it is not.
-export function compared(p, bits, expected, bounds) {
+// expected: as of reference(), perhaps with a room that the norm of the whole error has besides.
+export function compared(p, name, bits, expected, bounds) {
   const { out, fine, bound } = expected;
   const values = outputValues(p, bits), ratio = ratios(values, expected);
   const distance = norm(values.map((value, at) => value - out[at])), whole = norm(out);
   const frobenius = whole ? distance / whole : distance, worst = argmax(ratio);
   const room = bounds.room * norm(fine) + bounds.half_smallest_output * Math.sqrt(values.length);
-  if (ratio[worst] <= 1 && distance <= bounds.frobenius * whole + room) return { passed: true, message: "" };
+  if (ratio[worst] <= 1 && distance <= bounds.frobenius * whole + room + (expected.room ?? 0)) {
+    const error = frobenius.toExponential(1).replace(/(?<=e.)(?=\d$)/, "0");
+    return { passed: true, message: `relative error ${error}, worst element ${ratio[worst].toFixed(2)}` };
+  }
   const element = (at) =>
-    `O[${indexOf(p, at).join(", ")}] = ${general(values[at], 6)}, reference ${general(out[at], 6)}, ` +
+    `${name}[${indexOf(p, name, at).join(", ")}] = ${general(values[at], 6)}, reference ${general(out[at], 6)}, ` +
     `off by ${general(Math.abs(values[at] - out[at]), 3)} (bound ${general(bound[at], 3)})`;
   const parts = [`relative Frobenius error ${general(frobenius, 3)} (limit ${general(bounds.frobenius, 6)})`];
   const wrong = ratio.reduce((sum, one) => sum + (one > 1), 0);

@@ -1,6 +1,8 @@
 // One of the problems that an answer is judged by: its inputs are drawn, the kernel runs, what it wrote is compared.
-import { compared, drawn, fromMemory, inMemory, places, POISON, reference, valuesOf } from "./attention.js";
+import { compared, drawn, fromMemory, inMemory, POISON, reference, valuesOf } from "./attention.js";
+import * as decode from "./decode.js";
 import { diagnosed } from "./diagnosis.js";
+import * as backward from "./gradients.js";
 import { overlap } from "./overlap.js";
 
 // A hazard is noted, and the kernel goes on.
@@ -13,30 +15,53 @@ const SETTINGS = {
 };
 const TRACING = { WARPSIM_TRACE: "trace.json", WARPSIM_TRACE_BLOCKS: 1 };
 
-const stridesOf = (request, name) => new RegExp(`^tensor ${name} (.*)$`, "m").exec(request)[1].split(" ").map(Number);
+// The kinds of stages: drawn(one, stage) gives the inputs by name, placed(p, name, strides, bits, inputs) a tensor as it
+// lies in memory, judged(p, inputs, outputs, bounds, tile) {passed, message, diagnosis}.
+const forward = {
+  OUTPUTS: ["O"],
+  drawn: ({ problem, inputs, seed }, { generators }) => drawn(problem, inputs, generators[seed]),
+  placed: inMemory,
+  judged: (p, inputs, { O }, bounds, tile) => {
+    const expected = reference(p, valuesOf(p, inputs), bounds), comparison = compared(p, "O", O, expected, bounds);
+    return { ...comparison, diagnosis: comparison.passed ? "" : diagnosed(p, inputs, O, expected, { bounds, ...tile }) };
+  },
+};
+const KINDS = { forward, decode, backward };
 
-// {result, said, comparison, diagnosis}, the last two where the run came to its end. one: of stage.cases, stage: its
-// file; simulate({ptx, request, files}) -> {result, said, written}: files by name, written: that of O.
+// Whether an output's memory is not as it was before the run where no element of it lies.
+function writtenAround(p, name, strides, memory) {
+  const elements = inMemory(p, name, strides, fromMemory(p, name, strides, memory));
+  return memory.some((word, at) => word !== elements[at]);
+}
+
+// {result, said, comparison}, the last where the run came to its end. one: of stage.cases, stage: its file;
+// simulate({ptx, request, files, outputs}) -> {result, said, written}: files by name; outputs: which of them it writes,
+// and written: what is in these afterwards.
 export async function runCase({ ptx, one, stage }, simulate) {
-  const { problem, request } = one, bounds = stage.bounds[problem.dtype];
-  const inputs = drawn(problem, one.inputs, stage.generators[one.seed]), files = {};
+  const { problem: p, strides } = one, kind = KINDS[stage.kind], inputs = kind.drawn(one, stage), files = {};
   for (const [name, bits] of Object.entries(inputs)) {
-    files[name] = name.length === 1 ? inMemory(problem, name, stridesOf(request, name), bits) : bits; // of e4m3 scales
+    files[name] = name in strides ? kind.placed(p, name, strides[name], bits, inputs) : bits;
   }
-  const strides = stridesOf(request, "O");
-  const poisoned = new Uint16Array(places(problem, "O")).fill(POISON);
-  files.O = inMemory(problem, "O", strides, poisoned);
+  for (const name of kind.OUTPUTS) { // a float is two words
+    const words = name in strides ? p.B * strides[name][0] : 2 * p.B * p.Hq * p.Nq;
+    files[name] = new Uint16Array(words).fill(POISON);
+  }
   const wanted = Object.entries({ ...SETTINGS, ...(one.counted?.traced ? TRACING : {}) });
   const settings = wanted.map(([name, value]) => `${name} ${value}\n`).join("");
-  const { result, said, written } = await simulate({ ptx, request: request + settings, files });
+  const request = one.request + settings, { OUTPUTS: outputs } = kind;
+  const { result, said, written } = await simulate({ ptx, request, files, outputs });
   if (result.trace) {
     result.report.overlap = overlap(result.trace);
     delete result.trace; // it is large, and the worker is to send it
   }
   if (result.status !== "ran") return { result, said };
-  const bits = fromMemory(problem, "O", strides, written);
-  const expected = reference(problem, valuesOf(problem, inputs), bounds);
-  const comparison = compared(problem, bits, expected, bounds);
-  const diagnosis = comparison.passed ? "" : diagnosed(problem, inputs, bits, expected, { bounds, ...stage.tile });
-  return { result, said, comparison, diagnosis };
+  const found = {};
+  for (const name of outputs) {
+    const memory = new Uint16Array(written[name]);
+    if (kind !== forward && name in strides && writtenAround(p, name, strides[name], memory)) {
+      return { result: { ...result, status: "failed", message: `wrote between or behind the rows of ${name}` }, said };
+    }
+    found[name] = name in strides ? fromMemory(p, name, strides[name], memory) : new Float32Array(written[name]);
+  }
+  return { result, said, comparison: kind.judged(p, inputs, found, stage.bounds[p.dtype], stage.tile) };
 }

@@ -73,7 +73,7 @@ class Runs {
   }
 
   // false: this was the last, since a result says little of a kernel that races.
-  goOn(one, { result, said, comparison, diagnosis }) {
+  goOn(one, { result, said, comparison }) {
     this.#note(result);
     if (result.status !== "ran") {
       const hazard = /^warpsim: (.+)\n {4}(.+)$/m.exec(said.join("\n"));
@@ -83,7 +83,10 @@ class Runs {
     }
     if (comparison.passed) this.right.push(one.says);
     else if (this.faults.length) this.also.push(one.says);
-    else this.faults.push(`wrong at ${one.says}: ${comparison.message}`, ...(diagnosis ? [diagnosis] : []));
+    else {
+      const { message, diagnosis } = comparison;
+      this.faults.push(`wrong at ${one.says}: ${message}`, ...(diagnosis ? [diagnosis] : []));
+    }
     if (one.counted) this.counted.push({ counted: one.counted, report: result.report });
     return !this.hazards.size;
   }
@@ -122,8 +125,8 @@ class Runs {
 
 // The findings: [{check: "builds", "hazards", "correct" or "technique", passed, words}]. Checks behind one that failed
 // may be missing. stage: of exercises/ID.json.gz; source: a whole kernel; line(number): words for a line of it.
-// compile(source, instances) -> {ptx} or {words, diagnostics}; run(ptx, cases) -> promises of {result, comparison,
-// diagnosis}, one for each case, and an end() for those that nobody waits for any more.
+// compile(source, instances) -> {ptx} or {words, diagnostics}; run(ptx, cases) -> promises of {result, said,
+// comparison}, one for each case, and an end() for those that nobody waits for any more.
 export async function judge(stage, source, line, { compile, run, say }) {
   const runs = new Runs(stage, line);
   const groups = [stage.cases.filter(({ alone }) => alone), stage.cases.filter(({ alone }) => !alone)];

@@ -6,8 +6,8 @@
 "use strict";
 importScripts("simulator.js");
 
-// files: by name, for the simulator to read; written: what it has left in the one called O.
-async function simulate({ ptx, request, wasm, files = {} }) {
+// files: by name, for the simulator to read; written: what it has left in those called outputs, by name.
+async function simulate({ ptx, request, wasm, files = {}, outputs = [] }) {
   const said = [];
   const simulator = await createSimulator({
     instantiateWasm: (imports, receive) => {
@@ -27,7 +27,7 @@ async function simulate({ ptx, request, wasm, files = {} }) {
   const begin = performance.now();
   const text = simulator.UTF8ToString(simulator._browser_run(put(ptx), put(request)));
   const seconds = (performance.now() - begin) / 1000;
-  const written = files.O && new Uint16Array(simulator.FS.readFile("O").slice().buffer);
+  const written = Object.fromEntries(outputs.map((name) => [name, simulator.FS.readFile(name).slice().buffer]));
   return { result: JSON.parse(text), said, seconds, written };
 }
 

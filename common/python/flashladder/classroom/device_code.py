@@ -11,7 +11,7 @@ import re
 import shutil
 import statistics
 import tempfile
-from collections.abc import Collection
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -26,7 +26,7 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, headers
 from flashladder.core.problem import Problem
 from flashladder.ladder import overlap
-from flashladder.ladder.kernels import Kernel, stage_flags
+from flashladder.ladder.kernels import Kernel, WithKernel, stage_flags
 from flashladder.ladder.launches import configurations, launches, workspace_bytes
 
 HEAD_DIMS = (64, 128)
@@ -123,7 +123,7 @@ def _instances_source(wanted: list[tuple[str, str]]) -> str:
     return "\n".join(['#include "kernel.cu"', *declared, ""])
 
 
-def _flags(stage: Kernel) -> tuple[list[str], list[Path]]:
+def _flags(stage: WithKernel) -> tuple[list[str], list[Path]]:
     """nvcc and the options that the stage's own build compiles with, for PTX alone; and the folders of headers."""
     first, *words = stage_flags(stage)
     kept = [word for word in words if word.startswith(("-I", "-D", "-O", "-std=", "-lineinfo"))]
@@ -132,14 +132,16 @@ def _flags(stage: Kernel) -> tuple[list[str], list[Path]]:
     return [os.path.realpath(first), f"-arch={arch}", "-ptx", *kept], folders
 
 
-def compile_kernel(stage: Kernel, source: str, sandbox: Sandbox, symbols: Collection[str] = ()) -> Built:
+def compile_kernel(
+    stage: WithKernel, source: str, sandbox: Sandbox, wanted: Sequence[tuple[str, str]] | None = None
+) -> Built:
     """Compiles a kernel.cu to PTX, isolated. What the compiler says is in words; nothing of the source is executed.
-    symbols: of the instances that are needed; none: all."""
+    wanted: the instances that are needed, as of instances(); None: all."""
     command, folders = _flags(stage)
     limits = sandbox.compiling or COMPILING
-    wanted = [one for one in instances(stage) if not symbols or one[1] in symbols]
-    if symbols and all("<__nv_bfloat16, 128" in name for name, _ in wanted):
+    if wanted and all("<__nv_bfloat16, 128" in name for name, _ in wanted):
         command.append("-DFLASH_ONLY_BF16_128")  # else the launcher asks for the others, too
+    wanted = wanted or instances(stage)
     toolkit = Path(command[0]).parent.parent
     with sandbox.folder("compile") as name:
         folder = Path(name)

@@ -27,13 +27,12 @@ from dataclasses import asdict
 from pathlib import Path
 
 from flashladder.building import build, toolchain
-from flashladder.classroom import device_code
 from flashladder.core.console import plural, say
 from flashladder.core.environment import prepended
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, build_directory
 from flashladder.core.problem import Problem
-from flashladder.ladder.kernels import Kernel
+from flashladder.ladder.kernels import WithKernel
 from flashladder.simulator import clocks
 from flashladder.simulator.warps import named
 from flashladder.site import page_compiler, page_exercises, page_kernels
@@ -107,7 +106,7 @@ def kernel_file(one: Offered, problems: list[tuple[Problem, str | None]] | None 
     return {
         "ptx": page_kernels.of_these(ptx, requests),
         "requests": requests,
-        "instances": {symbol: name for name, symbol in device_code.instances(one.stage) if symbol in launched},
+        "instances": {symbol: name for name, symbol in page_kernels.instances(one.stage) if symbol in launched},
         "sources": {name: file.read_text() for name, file in sources.items()},
         "phases": {name: [[one.name, one.first, one.last] for one in named(file)] for name, file in sources.items()},
     }
@@ -126,12 +125,12 @@ def entry(one: Offered) -> dict:
     }
 
 
-def write_packed(place: Path, some: list[Offered] | list[Kernel], content: Callable[..., dict]) -> None:
+def write_packed(place: Path, some: list[Offered] | list[WithKernel], content: Callable[..., dict]) -> None:
     """The content of each in a file by its id; whatever else lay there goes."""
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
 
-    def write(one: Offered | Kernel) -> None:
+    def write(one: Offered | WithKernel) -> None:
         text = json.dumps(content(one), ensure_ascii=False).encode()
         (place / f"{one.id}.json.gz").write_bytes(gzip.compress(text, 9, mtime=0))
 
@@ -158,7 +157,8 @@ def write_exercises(compiler: dict | None) -> None:
 def targets() -> list[str]:
     """What the kernels' files are made with, by CMake's names."""
     return [
-        *(f"stage_{one.id}" for one in page_kernels.offered() if one.kind == "stage"),
+        *(f"stage_{one.id}" for one in page_exercises.offered()),
+        "browser_record",
         "warpsim_cudart",
         "warpsim-inspect",
     ]

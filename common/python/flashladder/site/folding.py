@@ -16,16 +16,19 @@ LESSONS = "notebooks/"
 # A lesson's sections that a reader opens: what is done with one's own hands, and what is optional.
 FOLDED = (*("Predict", "Write it", "Break it", "Check yourself"), sections.DEEPER)
 PUZZLE = "A puzzle"
+# Of the page before the lessons: what is looked up where it is needed.
+OF_THE_START = ("How a lesson works", "How to read the plots")
 EAGER = 2  # pictures that a page loads at once; the others when they come into sight
 
 
 def fold(app: Sphinx, doctree: nodes.document, page: str) -> None:
     if not page.startswith(LESSONS):
         return
+    folded = OF_THE_START if page == f"{LESSONS}start_here" else FOLDED
     for section in doctree.findall(nodes.section):
         title = section[0].astext()
         depth = _depth(section)
-        if (depth == 2 and title.startswith(FOLDED)) or title.startswith(PUZZLE):
+        if (depth == 2 and title.startswith(folded)) or title.startswith(PUZZLE):
             _fold(section)
 
 

@@ -5,6 +5,7 @@ installed (`pip install -e .[page]`), and without it the page's sources are read
 import gzip
 import json
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -23,12 +24,17 @@ def find_clang() -> Path | None:
     return next((Path(one) for one in places if one and (Path(one) / "Compiler.wasm").is_file()), None)
 
 
+# clang takes a comma between a bound's brackets for one between arguments, and the function for a variable.
+_BOUND = re.compile(r"(\(&\w+\)\[)(\w+<[^]<>]*,[^]<>]*>)")
+
+
 def page_headers() -> dict[str, dict[str, str]]:
     """The texts of all headers that a stage's kernel may include, by folder and name, as clang.js puts them."""
     own = [file for file in sorted(OWN.iterdir()) if file.is_file()]
     folders = {"/compiler": own, "/include": headers()}
-    folders |= {f"/stages/{stage.id}": headers(stage.folder) for stage in stages.all_stages()}
-    return {name: {file.name: file.read_text() for file in files} for name, files in folders.items() if files}
+    folders |= {f"/stages/{stage.id}": headers(stage.folder) for stage in stages.with_kernel()}
+    text = {file: _BOUND.sub(r"\1(\2)", file.read_text()) for files in folders.values() for file in files}
+    return {name: {file.name: text[file] for file in files} for name, files in folders.items() if files}
 
 
 def ship(clang: Path, out: Path) -> dict:

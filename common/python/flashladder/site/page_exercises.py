@@ -7,25 +7,29 @@ from dataclasses import asdict
 
 import numpy as np
 
-from flashladder.classroom import device_code
 from flashladder.classroom.cases import SEED, Case
 from flashladder.classroom.exercise import CHECKS, Exercise, Mend, exercises, mends
 from flashladder.classroom.judge import REPAIRED, all_cases, same_instance
 from flashladder.core import dtypes
+from flashladder.core.abi import FlashTensor
 from flashladder.core.expression import is_counted, tree
 from flashladder.core.paths import stage_library
+from flashladder.core.problem import Problem
 from flashladder.ladder import stages, technique
+from flashladder.ladder.backward import Backward
 from flashladder.ladder.kernels import Kernel, WithKernel
+from flashladder.ladder.ring import Ring
 from flashladder.ladder.stage import Stage
-from flashladder.site import page_kernels
+from flashladder.running.job import KINDS
+from flashladder.site import page_calls, page_kernels
 from flashladder.site.page_kernels import Offered
 
 # Why the page does not judge the exercises of some stages.
 OF_THE_HOST = "a program of the host, and this page runs only kernels"
-OTHER_PARTS = "their inputs and outputs are not those of attention, and this page knows no others"
+SEVERAL_GPUS = "their calls queue work on several devices, and this page has one"
 
 
-def offered() -> list[Kernel]:
+def offered() -> list[WithKernel]:
     """The stages whose exercises the page has, in order."""
     return [one for one in _with_exercises() if not _why_not(one)]
 
@@ -38,7 +42,7 @@ def _why_not(stage: Stage) -> str:
     """Empty where it does."""
     if not isinstance(stage, WithKernel):
         return OF_THE_HOST
-    return "" if isinstance(stage, Kernel) else OTHER_PARTS
+    return SEVERAL_GPUS if isinstance(stage, Ring) else ""
 
 
 def elsewhere() -> list[str]:
@@ -80,23 +84,22 @@ def _is_optional(one: Exercise | Mend) -> bool:
     return isinstance(one, Exercise) and one.optional
 
 
-def stage_file(stage: Kernel) -> dict:
+def stage_file(stage: WithKernel) -> dict:
     """What the page loads when one of the stage's exercises is chosen."""
-    library = stage_library(stage.number)
-    ptx = page_kernels.ptx_of(library)
     cases = all_cases(stage, CHECKS)
-    requests = [request(stage, (library, ptx), one) for one in cases]
+    requests = _requests(stage, cases)
     launched = page_kernels.launched(requests)
     expected = technique.expectations(stage)
     return {
         "id": stage.id,
         "slug": stage.slug,
         "title": stage.title,
+        "kind": stage.KIND,
         "source": stage.source.read_text(),
         "exercises": [_exercise(one) for one in (*exercises(stage), *mends(stage))],
         "cases": [_case(stage, *pair, same_instance(pair[0], cases[0])) for pair in zip(cases, requests)],
-        "generators": {number: generator(number) for number in sorted({seed(one) for one in cases})},
-        "instances": {symbol: name for symbol, name in _instances(stage).items() if symbol in launched},
+        "generators": _generators(stage, cases),
+        "instances": {symbol: name for name, symbol in page_kernels.instances(stage) if symbol in launched},
         "expected": [_expectation(one) for one in expected],
         "tile": {"Br": stage.launch.get("Br", 64), "Bc": stage.launch.get("Bc", 64)},
         "bounds": {dtype: bounds(dtype) for dtype in stage.dtypes},
@@ -104,8 +107,18 @@ def stage_file(stage: Kernel) -> dict:
     }
 
 
-def _instances(stage: Kernel) -> dict[str, str]:
-    return {symbol: name for name, symbol in device_code.instances(stage)}
+def _requests(stage: WithKernel, cases: list[Case]) -> list[str]:
+    library = stage_library(stage.number)
+    if not isinstance(stage, Kernel):
+        return page_calls.requests(stage, library, cases)
+    ptx = page_kernels.ptx_of(library)
+    return [request(stage, (library, ptx), one) for one in cases]
+
+
+def _generators(stage: WithKernel, cases: list[Case]) -> dict[str, dict]:
+    """By seed; of gradients that of dO besides, as running/gradients.py draws it."""
+    found = {str(number): generator(number) for number in sorted({seed(stage, one) for one in cases})}
+    return found | ({"dO": generator((SEED, 1))} if isinstance(stage, Backward) else {})
 
 
 def _exercise(one: Exercise | Mend) -> dict:
@@ -118,8 +131,8 @@ def _exercise(one: Exercise | Mend) -> dict:
     return found | {"kind": "write", "start": one.starter(others)} | marks | lines
 
 
-def seed(one: Case) -> int:
-    return 0 if one.counted else SEED
+def seed(stage: WithKernel, one: Case) -> int:
+    return 0 if one.counted and isinstance(stage, Kernel) else SEED
 
 
 def request(stage: Kernel, built: tuple, one: Case) -> str:
@@ -127,22 +140,33 @@ def request(stage: Kernel, built: tuple, one: Case) -> str:
     of_stage = Offered(stage.id, stage, "stage", stage.title)
     lines = [page_kernels.request(of_stage, *built, one.problem, one.configuration)]
     for name in "QKVO":
-        batch, outer, inner, _ = one.problem.steps(name)
-        strides = (batch, inner, outer) if one.problem.layout == "bnhd" else (batch, outer, inner)
-        lines.append(f"tensor {name} {' '.join(map(str, strides))}\n")
+        lines.append(f"tensor {name} {' '.join(map(str, strides(one.problem, name)))}\n")
     return "".join(lines)
 
 
-def _case(stage: Kernel, one: Case, asked_for: str, alone: bool) -> dict:
-    """alone: it is run by the instance of the kernel that is compiled first."""
+def strides(problem: Problem, name: str) -> list[int]:
+    """Elements from one batch (or page), head and row of a tensor to the next."""
+    tensor = problem.tensor(name, 0)
+    return [getattr(tensor, field) for field, _ in FlashTensor._fields_ if field.startswith("stride_")]
+
+
+def case(stage: WithKernel, one: Case) -> dict:
+    """What the page draws the inputs of a run by, and where they lie."""
+    kind = KINDS[stage.KIND]
     found = {
-        "says": str(one),
-        "request": asked_for,
         "problem": asdict(one.problem),
+        "strides": {name: strides(one.problem, name) for name in (*kind.inputs, *kind.outputs)},
         "inputs": one.counted.inputs if one.counted else one.inputs,
-        "seed": seed(one),
-        "alone": alone,
+        "seed": seed(stage, one),
     }
+    if getattr(one.problem, "page_size", 0):
+        found["block_table"] = one.problem.block_table(SEED).ravel().tolist()
+    return found
+
+
+def _case(stage: WithKernel, one: Case, asked_for: str, alone: bool) -> dict:
+    """alone: it is run by the instance of the kernel that is compiled first."""
+    found = {"says": str(one), "request": asked_for, "alone": alone} | case(stage, one)
     if one.counted:
         names = technique.namespace(stage, one.problem)
         expected = technique.expectations(stage)
@@ -153,7 +177,7 @@ def _case(stage: Kernel, one: Case, asked_for: str, alone: bool) -> dict:
     return found
 
 
-def generator(number: int) -> dict[str, str]:
+def generator(number: int | tuple[int, ...]) -> dict[str, str]:
     """NumPy's default generator of that seed, in decimal: JSON's numbers have too few bits."""
     state = np.random.default_rng(number).bit_generator.state["state"]
     return {"state": str(state["state"]), "increment": str(state["inc"])}
@@ -184,4 +208,5 @@ def bounds(dtype: str) -> dict[str, float]:
         "room": dtypes.ROOM[dtype],
         "score_unit": dtypes.SCORE_ERROR_UNIT,
         "score_group": dtypes.SCORE_GROUP,
+        "log_sum_exp_unit": dtypes.LOG_SUM_EXP_UNIT,
     }

@@ -13,13 +13,14 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from flashladder.classroom import device_code
 from flashladder.core.device import Device
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import build_directory, stage_library
 from flashladder.core.problem import Problem
 from flashladder.ladder import ablations, mistakes, stages
 from flashladder.ladder.change import Change
-from flashladder.ladder.kernels import Kernel, compile_kernel
+from flashladder.ladder.kernels import Kernel, WithKernel, compile_kernel
 from flashladder.ladder.launches import launches, workspace_bytes
 from flashladder.running.job import Options, StageError, run_library
 
@@ -134,6 +135,21 @@ def demangle(symbol: str) -> str:
     library = ctypes.CDLL("libstdc++.so.6")
     library.__cxa_demangle.restype = ctypes.c_char_p
     return (library.__cxa_demangle(symbol.encode(), None, None, None) or symbol.encode()).decode()
+
+
+def instances(stage: WithKernel) -> list[tuple[str, str]]:
+    """Every instance of the stage's kernels: (as C++ declares it, as PTX names it)."""
+    if isinstance(stage, Kernel):
+        return device_code.instances(stage)
+    symbols = re.findall(r"\.entry\s+(\w+)", ptx_of(stage_library(stage.number)))
+    return [(declared(symbol), symbol) for symbol in symbols]
+
+
+def declared(symbol: str) -> str:
+    """A kernel as C++ declares it, by its symbol: name and parameters. Tensor maps are where the launch puts them."""
+    plain = demangle(symbol)
+    name = plain.removeprefix("void ") if "<" in plain else plain
+    return re.sub(r"\b(\w+Maps)\b", r"const __grid_constant__ \1", name)
 
 
 def static_shared(ptx: str) -> int:

@@ -27,6 +27,7 @@ from flashladder.classroom.isolation import Limits
 from flashladder.core.device import Device
 from flashladder.core.errors import FlashLadderError
 from flashladder.ladder import stages
+from flashladder.ladder.kernels import WithKernel
 from flashladder.site import page_kernels
 
 PAGE = "/run.html"
@@ -74,8 +75,8 @@ class Compiler:
     def compile(self, wanted: dict) -> dict:
         """wanted: stage, source, and the symbols of the instances that will be launched. Returns {"ptx": ...}, or
         {"words": ..., "diagnostics": [{"line", "message"}]}. Refused where `wanted` makes no sense."""
-        stage, symbols, source = _checked(wanted)
-        key = (stage.id, symbols, source)
+        stage, instances, source = _checked(wanted)
+        key = (stage.id, instances, source)
         with self._lock:
             if key in self._known:
                 self._known.move_to_end(key)
@@ -83,7 +84,7 @@ class Compiler:
         if not self._slots.acquire(timeout=COMPILING.seconds):
             raise Refused(_BUSY, "the compiler is busy with other kernels")
         try:
-            built = device_code.compile_kernel(stage, source, self._sandbox, symbols)
+            built = device_code.compile_kernel(stage, source, self._sandbox, instances)
         finally:
             self._slots.release()
         if built.ok:
@@ -98,19 +99,21 @@ class Compiler:
         return answer
 
 
-def _checked(wanted: dict) -> tuple[stages.Stage, tuple[str, ...], str]:
+def _checked(wanted: dict) -> tuple[WithKernel, tuple[tuple[str, str], ...], str]:
     fields = wanted if isinstance(wanted, dict) else {}
     name, source, symbols = (fields.get(field) for field in ("stage", "source", "symbols"))
     if not isinstance(name, str) or not isinstance(source, str) or not isinstance(symbols, list):
         raise Refused(400, "what is to be compiled has a stage, a source and symbols")
     try:
-        stage = stages.get(name)
+        stage = stages.entry(name)
     except FlashLadderError as error:
         raise Refused(400, str(error)) from error
-    known = {symbol for _, symbol in device_code.instances(stage)}
+    if not isinstance(stage, WithKernel):
+        raise Refused(400, f"stage {stage.id} has no kernel")
+    known = {symbol: declared for declared, symbol in page_kernels.instances(stage)}
     if not symbols or not all(isinstance(one, str) and one in known for one in symbols):
         raise Refused(400, f"stage {stage.id} has no such kernels: {symbols}")
-    return stage, tuple(sorted(set(symbols))), source
+    return stage, tuple((known[one], one) for one in sorted(set(symbols))), source
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):

@@ -1,0 +1,36 @@
+// The logarithm of each row's sum of exp(score) in float64, and the comparison with what a kernel wrote, as
+// running/verify.py has them.
+import { general, lastSeen, scoresOf } from "./attention.js";
+
+// {values, bound}, (B, Hq, Nq); -Infinity of a row that sees no key. bounds: of the type (page_exercises.bounds()).
+export function logSumExp(p, { Q, K }, bounds) {
+  const d = p.d_head, count = p.B * p.Hq * p.Nq, scale = Math.fround(p.scale), size = Math.abs;
+  const values = new Float64Array(count).fill(-Infinity), bound = new Float64Array(count);
+  const [sizesQ, sizesK] = [Q.map(size), K.map(size)];
+  for (let at = 0; at < count; ++at) {
+    const head = Math.floor(at / p.Nq), keys = Math.max(0, Math.min(p.Nkv, lastSeen(p, at % p.Nq) + 1));
+    const first = (Math.floor(head / p.Hq) * p.Hkv + Math.floor((head % p.Hq) / (p.Hq / p.Hkv))) * p.Nkv * d;
+    const of = (q, k) => scoresOf(q.subarray(at * d, at * d + d), k.subarray(first, first + keys * d), d, keys);
+    const scores = of(Q, K).map((one) => one * scale), top = scores.reduce((a, b) => Math.max(a, b), -Infinity);
+    if (keys) values[at] = Math.log(scores.reduce((sum, one) => sum + Math.exp(one - top), 0)) + top;
+    const largest = of(sizesQ, sizesK).reduce((a, b) => Math.max(a, b), 0) * Math.abs(scale);
+    bound[at] = bounds.log_sum_exp_unit * (d * largest + p.Nkv / 16 + 64);
+  }
+  return { values, bound };
+}
+
+// {passed, message} of what a kernel wrote, float32.
+export function comparedSums(p, got, { values, bound }) {
+  const ratio = bound.map((most, at) => {
+    if (values[at] === -Infinity) return got[at] === -Infinity ? 0 : Infinity;
+    return Number.isFinite(got[at]) ? Math.abs(got[at] - values[at]) / most : Infinity;
+  });
+  const first = ratio.findIndex((one) => one > 1);
+  if (first < 0) return { passed: true, message: "" };
+  const head = Math.floor(first / p.Nq), place = [Math.floor(head / p.Hq), head % p.Hq, first % p.Nq].join(", ");
+  const wrong = ratio.reduce((sum, one) => sum + (one > 1), 0);
+  const message =
+    `${wrong} of ${ratio.length} rows' log-sum-exp beyond their bound; first log_sum_exp[${place}] = ` +
+    `${general(got[first], 7)}, reference ${general(values[first], 7)} (bound ${general(bound[first], 3)})`;
+  return { passed: false, message };
+}
