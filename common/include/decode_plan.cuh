@@ -25,19 +25,20 @@ struct Choice {
 };
 constexpr int any_length = 1 << 30;
 constexpr Choice choices[] = {
-    // Enough heads to keep the memory busy, and nothing to merge.
-    {0.36, 1.0, 4096, false, {8, 0, 0}, {8, 0, 0}},
+    // Enough heads to keep the memory busy, and nothing to merge. Where a unit is small, and more blocks would fit, the
+    // next launch's go to other multiprocessors.
+    {0.36, 1.0, 4096, false, {8, 0, 0}, {8, 0, 1}},
     // All of them at the same time, two on a multiprocessor.
-    {1.0, 2.0, 2048, false, {4, 0, 0}, {8, 0, 0}},
+    {1.0, 2.0, 2048, false, {4, 0, 0}, {4, 0, 2}},
     // So many that blocks which end and begin are few among them.
     {1.0, 1e9, any_length, false, {8, 0, 0}, {8, 0, 0}},
-    // A block's end is under the other's keys.
-    {1.0, 1e9, any_length, true, {4, 2, 0}, {8, 2, 0}},
-    // Half of the multiprocessors keep the memory busy, with fewer parts.
-    {0.0, 0.36, 16384, true, {8, 0.5, 0}, {8, 0.5, 0}},
+    // Whatever the lengths: the blocks of short sequences make room for those that wait.
+    {1.0, 1e9, any_length, true, {4, 0, 0}, {8, 0, 0}},
+    // Half of the multiprocessors keep the memory busy, with fewer parts; with small units it takes all of them.
+    {0.0, 0.36, 16384, true, {8, 0.5, 0}, {8, 1, 1}},
     // Long sequences: of equal lengths, whose shares end with heads, and others.
-    {0.0, 1e9, any_length, false, {8, 1, 0}, {8, 1, 0}},
-    {0.0, 1e9, any_length, true, {8, 1, 0}, {8, 1, 0}},
+    {0.0, 1e9, any_length, false, {8, 1, 0}, {8, 1, 1}},
+    {0.0, 1e9, any_length, true, {8, 1, 0}, {4, 3, 3}},
 };
 
 // What a call is run with.
