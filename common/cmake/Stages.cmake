@@ -37,15 +37,19 @@ function(flashladder_add_stage file)
         endforeach()
     endif()
 
-    add_library(${stage} SHARED "${folder}/kernel.cu")
-    flashladder_stage_options(${stage} "${architectures}")
-    # Only the C ABI leaves the library: two stages live in one process when they are timed side by side.
-    set(exports "${PROJECT_SOURCE_DIR}/common/cmake/stage.map")
-    target_link_options(${stage} PRIVATE "-Wl,--version-script=${exports}")
-    set_target_properties(${stage} PROPERTIES LINK_DEPENDS "${exports}")
+    flashladder_stage_library(${stage} "${folder}/kernel.cu" "${architectures}")
 
-    # The runner is for flash_forward(): a stage that says `backward = true`, `decode = true` or `ring = true` has none.
+    # The demo and the runner are for flash_forward(): a stage that says `backward = true`, `decode = true` or
+    # `ring = true` has neither.
     file(STRINGS "${file}" other_entry REGEX "^(backward|decode|ring)[ \t]*=[ \t]*true" LIMIT_COUNT 1)
+    if(NOT other_entry)
+        # lib/demo/libstage_NN.so: the kernels that `make demo` runs on the simulator, in half the time. Only it asks
+        # for them.
+        flashladder_stage_library(${stage}_demo "${folder}/kernel.cu" "${architectures}")
+        target_compile_definitions(${stage}_demo PRIVATE FLASH_ONLY_ONE_EACH)
+        set_target_properties(${stage}_demo PROPERTIES OUTPUT_NAME ${stage} EXCLUDE_FROM_ALL ON
+            LIBRARY_OUTPUT_DIRECTORY "${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/demo" EXPORT_COMPILE_COMMANDS OFF)
+    endif()
     if(TARGET flash_runner AND NOT other_entry)
         add_executable(${stage}_runner $<TARGET_OBJECTS:flash_runner>)
         target_link_libraries(${stage}_runner PRIVATE ${stage} flash_runner "${FLASHLADDER_CUDART_DIRECTORY}/libcudart.so.13")
@@ -53,6 +57,16 @@ function(flashladder_add_stage file)
             CUDA_ARCHITECTURES "${min_compute}-virtual" BUILD_RPATH "$ORIGIN/../lib;${FLASHLADDER_CUDART_DIRECTORY}")
         target_link_options(${stage}_runner PRIVATE -Wl,--enable-new-dtags)
     endif()
+endfunction()
+
+# A stage's library, from its kernel.cu.
+function(flashladder_stage_library target source architectures)
+    add_library(${target} SHARED "${source}")
+    flashladder_stage_options(${target} "${architectures}")
+    # Only the C ABI leaves the library: two stages live in one process when they are timed side by side.
+    set(exports "${PROJECT_SOURCE_DIR}/common/cmake/stage.map")
+    target_link_options(${target} PRIVATE "-Wl,--version-script=${exports}")
+    set_target_properties(${target} PROPERTIES LINK_DEPENDS "${exports}")
 endfunction()
 
 # Options that every kernel of a stage is compiled with, a patched or ablated copy too.

@@ -153,17 +153,19 @@ inline Handler by_count(unsigned count) {
     }
 }
 
+// Signed elements are for wider registers only.
 template <template <class, class, unsigned> class H, class Mem>
 inline Handler by_register(const AccessShape &shape) {
+    constexpr unsigned kLeast = std::is_signed_v<Mem> ? 2 * sizeof(Mem) : sizeof(Mem);
     switch (shape.register_bytes) {
         case 1:
-            if constexpr (sizeof(Mem) <= 1) return by_count<H, Mem, uint8_t>(shape.count);
+            if constexpr (kLeast <= 1) return by_count<H, Mem, uint8_t>(shape.count);
             return nullptr;
         case 2:
-            if constexpr (sizeof(Mem) <= 2) return by_count<H, Mem, uint16_t>(shape.count);
+            if constexpr (kLeast <= 2) return by_count<H, Mem, uint16_t>(shape.count);
             return nullptr;
         case 4:
-            if constexpr (sizeof(Mem) <= 4) return by_count<H, Mem, uint32_t>(shape.count);
+            if constexpr (kLeast <= 4) return by_count<H, Mem, uint32_t>(shape.count);
             return nullptr;
         case 8:
             return by_count<H, Mem, uint64_t>(shape.count);
@@ -172,16 +174,30 @@ inline Handler by_register(const AccessShape &shape) {
     }
 }
 
-template <template <class, class, unsigned> class H>
+// Signs: whether elements of a signed type differ from others.
+template <template <class, class, unsigned> class H, bool Signs = true>
 inline Handler by_shape(const AccessShape &shape) {
-    const bool sign = shape.sign && shape.register_bytes > shape.bytes;
+    if constexpr (Signs) {
+        if (shape.sign && shape.register_bytes > shape.bytes) {
+            switch (shape.bytes) {
+                case 1:
+                    return by_register<H, int8_t>(shape);
+                case 2:
+                    return by_register<H, int16_t>(shape);
+                case 4:
+                    return by_register<H, int32_t>(shape);
+                default:
+                    return nullptr;
+            }
+        }
+    }
     switch (shape.bytes) {
         case 1:
-            return sign ? by_register<H, int8_t>(shape) : by_register<H, uint8_t>(shape);
+            return by_register<H, uint8_t>(shape);
         case 2:
-            return sign ? by_register<H, int16_t>(shape) : by_register<H, uint16_t>(shape);
+            return by_register<H, uint16_t>(shape);
         case 4:
-            return sign ? by_register<H, int32_t>(shape) : by_register<H, uint32_t>(shape);
+            return by_register<H, uint32_t>(shape);
         case 8:
             return by_register<H, uint64_t>(shape);
         default:

@@ -86,7 +86,9 @@ def install(python: Path, venv: Path, extras: list[str]) -> None:
     new_cuda = "cuda" in extras and "cuda" not in before
     what = f"the packages{' and nvcc from pip wheels (about 250 MB)' if new_cuda else ''}"
     print(f"Installing {what} into {venv} ...", flush=True)
-    command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--progress-bar", "off"]
+    # Python compiles what it imports, which is little of all these files.
+    options = ["--quiet", "--no-compile", "--disable-pip-version-check", "--progress-bar", "off"]
+    command = [python, "-m", "pip", "install", *options]
     project_with_extras = f"{ROOT}[{','.join(extras)}]" if extras else str(ROOT)
     done = subprocess.run([*command, "-e", project_with_extras], capture_output=True, text=True)
     if done.returncode:

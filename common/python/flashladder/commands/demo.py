@@ -2,17 +2,33 @@
 
 import os
 import time
+from pathlib import Path
 
 from flashladder.building import build
 from flashladder.core.console import coloured, count, progress, say, table
 from flashladder.core.device import choose, find_gpu
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.paths import ROOT, results_directory
+from flashladder.core.paths import ROOT, build_directory, results_directory
 from flashladder.ladder import host_streams, stages, sweep
+from flashladder.ladder.kernels import Kernel
 from flashladder.measuring import bench, recorded
 from warpsim import counters
 
+SIMULATOR = "warpsim_cudart"  # its target
 COUNTED = ("PTX instr.", "bank conflicts", "sectors")
+
+
+def _host_targets() -> list[str]:
+    """What stage 00 runs besides the simulator: the library of a later stage, too."""
+    first = [stage for stage in stages.every_stage() if stage.number == 0]
+    return [target for stage in first for target in stage.targets if target != SIMULATOR]
+
+
+def _library(stage: Kernel) -> Path | None:
+    """Where no GPU runs the stage, the library that has the kernels of the demo's problems alone; None: the whole
+    one."""
+    whole = choose(stage.min_compute).kind == "gpu" or f"stage_{stage.id}" in _host_targets()
+    return None if whole else build_directory() / f"lib/demo/libstage_{stage.id}.so"
 
 
 def _verify_all() -> bool:
@@ -20,7 +36,7 @@ def _verify_all() -> bool:
     ladder = stages.all_stages()
     started = time.perf_counter()
     for stage in progress(ladder, "verify"):
-        verdicts = [sweep.verify(stage, problem) for problem in sweep.demo_problems()]
+        verdicts = [sweep.verify(stage, problem, library=_library(stage)) for problem in sweep.demo_problems()]
         failures += [(stage, verdict) for verdict in verdicts if not verdict.passed]
         shown = verdicts[0]
         device = choose(stage.min_compute)
@@ -76,9 +92,10 @@ def _plot() -> None:
 
 def _targets() -> list[str]:
     """What the demo runs; the first command that needs more builds more."""
-    ladder = stages.every_stage()
+    ladder = stages.all_stages()
+    libraries = [f"stage_{stage.id}{'_demo' if _library(stage) else ''}" for stage in ladder]
     on_simulator = any(choose(stage.min_compute).kind == "sim" for stage in ladder)
-    return [f"stage_{stage.id}" for stage in ladder] + ["warpsim_cudart"] * on_simulator
+    return [*dict.fromkeys([*libraries, *_host_targets(), *[SIMULATOR] * on_simulator])]
 
 
 def run() -> int:

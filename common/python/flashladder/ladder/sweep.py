@@ -25,7 +25,7 @@ class Verdict:
 
 
 def demo_problems() -> list[Problem]:
-    """One problem of each data type and head dim, small enough for the simulator."""
+    """One problem of each data type and head dim, small enough for the simulator: FLASH_ONLY_ONE_EACH of launch.h."""
     return [
         Problem(B=1, Hq=2, Nq=256, d_head=128, dtype="bf16"),
         Problem(B=1, Hq=2, Nq=256, d_head=64, dtype="fp16", layout="bnhd"),

@@ -59,7 +59,7 @@ struct Outcome {
 template <class T, Cmp C, bool Ftz>
 struct Plain {
     static constexpr bool kPacked = false;
-    static Outcome compare(const Warp &w, const Op &op) {
+    [[gnu::noinline]] static Outcome compare(const Warp &w, const Op &op) {
         const T *a = w.lanes<T>(op.a), *b = w.lanes<T>(op.b);
         using Mask = std::conditional_t<sizeof(T) == 2, int16_t, std::conditional_t<sizeof(T) == 4, int32_t, int64_t>>;
         return {collect_lanes<Mask>([=](unsigned i) {
@@ -71,28 +71,38 @@ struct Plain {
                 0};
     }
 };
+// 16-bit floats are compared as f32; what does that is compiled once for all comparisons, or once for all formats. Of
+// packed types, half says which.
+template <class Format, bool Ftz, bool Packed>
+[[gnu::noinline]] void widen_halves(const Warp &w, uint32_t slot, unsigned half, float *to) {
+    const uint16_t *from = w.lanes<uint16_t>(slot);
+    alignas(64) uint16_t one[kLanes];
+    if constexpr (Packed) {
+        for (unsigned i = 0; i < kLanes; ++i) one[i] = from[2 * i + half];
+        from = one;
+    }
+    Format::widen(from, to, kLanes);
+    // Subnormal f16 to zero; the sign does not matter to a comparison.
+    if constexpr (Ftz)
+        for (unsigned i = 0; i < kLanes; ++i) to[i] = std::fabs(to[i]) < 0x1p-14f ? 0.0f : to[i];
+}
+template <Cmp C>
+[[gnu::noinline]] uint32_t compare_floats(const float *a, const float *b) {
+    return collect_lanes<int32_t>([=](unsigned i) { return Compare<C>{}(a[i], b[i]); });
+}
 template <class Format, Cmp C, bool Ftz, bool Packed>
 struct Halves {
     static constexpr bool kPacked = Packed;
     static Outcome compare(const Warp &w, const Op &op) {
-        constexpr unsigned count = Packed ? 2 * kLanes : kLanes;
-        alignas(64) float a[count], b[count];
-        Format::widen(w.lanes<uint16_t>(op.a), a, count);
-        Format::widen(w.lanes<uint16_t>(op.b), b, count);
-        const auto half = [&](unsigned stride, unsigned first) {
-            return collect_lanes<int32_t>([&](unsigned i) {
-                float x = a[stride * i + first], y = b[stride * i + first];
-                if constexpr (Ftz) x = flush(x), y = flush(y);
-                return Compare<C>{}(x, y);
-            });
-        };
-        if constexpr (Packed)
-            return {half(2, 0), half(2, 1)};
-        else
-            return {half(1, 0), 0};
+        alignas(64) float a[kLanes], b[kLanes];
+        uint32_t result[2] = {};
+        for (unsigned half = 0; half < (Packed ? 2 : 1); ++half) {
+            widen_halves<Format, Ftz, Packed>(w, op.a, half, a);
+            widen_halves<Format, Ftz, Packed>(w, op.b, half, b);
+            result[half] = compare_floats<C>(a, b);
+        }
+        return {result[0], result[1]};
     }
-    // Subnormal f16 to zero; the sign does not matter to a comparison.
-    static float flush(float x) { return std::fabs(x) < 0x1p-14f ? 0.0f : x; }
 };
 
 uint32_t combine(uint32_t mask, const CompareOutput &output, uint32_t c) {
@@ -115,7 +125,7 @@ void write_choice(Warp &w, uint32_t dst, uint32_t mask, T one) {
     write_lanes<T>(w, dst, [=](unsigned i) { return mask >> i & 1 ? one : T(0); });
 }
 
-void finish(Warp &w, const Op &op, const Outcome &outcome, bool packed) {
+[[gnu::noinline]] void finish(Warp &w, const Op &op, const Outcome &outcome, bool packed) {
     const CompareOutput output = unpack<CompareOutput>(op.extra);
     const uint32_t c = op.c == kNoSlot ? 0 : w.predicate(op.c);
     const uint32_t low = combine(outcome.low, output, c), high = combine(outcome.high, output, c);
@@ -153,14 +163,20 @@ void compare(Warp &w, const Op &op) {
     finish(w, op, F::compare(w, op), F::kPacked);
 }
 
+// set: null where a pair of results does not fit it.
+void put(AluForms &forms, const char *name, ptx::Type type, Handler set, Handler rest) {
+    const std::string behind = std::string(".") + name + "." + ptx::type_name(type);
+    if (set) forms["setp" + behind] = {set, OpClass::predicate, ptx::Type::pred, {type, type}};
+    forms["compare" + behind] = {rest, OpClass::predicate, ptx::Type::pred, {type, type}};
+}
 template <class F>
-void put(AluForms &forms, const std::string &text, ptx::Type type) {
-    const std::string rest = "." + text + "." + ptx::type_name(type);
-    if constexpr (!F::kPacked) forms["setp" + rest] = {&setp<F>, OpClass::predicate, ptx::Type::pred, {type, type}};
-    forms["compare" + rest] = {&compare<F>, OpClass::predicate, ptx::Type::pred, {type, type}};
+void put(AluForms &forms, const char *name, ptx::Type type) {
+    Handler set = nullptr;
+    if constexpr (!F::kPacked) set = &setp<F>;
+    put(forms, name, type, set, &compare<F>);
 }
 template <class T, Cmp C>
-void put_integer(AluForms &forms, const std::string &name) {
+void put_integer(AluForms &forms, const char *name) {
     put<Plain<T, C, false>>(forms, name, kTypeOf<T>);
 }
 template <class T>
@@ -187,15 +203,15 @@ void put_order(AluForms &forms) {
     }
 }
 template <Cmp C>
-void put_floats(AluForms &forms, const std::string &name) {
+void put_floats(AluForms &forms, const char *name, const char *ftz) {
     using ptx::Type;
     put<Plain<float, C, false>>(forms, name, Type::f32);
-    put<Plain<float, C, true>>(forms, name + ".ftz", Type::f32);
+    put<Plain<float, C, true>>(forms, ftz, Type::f32);
     put<Plain<double, C, false>>(forms, name, Type::f64);
     put<Halves<F16, C, false, false>>(forms, name, Type::f16);
-    put<Halves<F16, C, true, false>>(forms, name + ".ftz", Type::f16);
+    put<Halves<F16, C, true, false>>(forms, ftz, Type::f16);
     put<Halves<F16, C, false, true>>(forms, name, Type::f16x2);
-    put<Halves<F16, C, true, true>>(forms, name + ".ftz", Type::f16x2);
+    put<Halves<F16, C, true, true>>(forms, ftz, Type::f16x2);
     put<Halves<Bf16, C, false, false>>(forms, name, Type::bf16);
     put<Halves<Bf16, C, false, true>>(forms, name, Type::bf16x2);
 }
@@ -209,20 +225,20 @@ void add_compare_forms(AluForms &forms) {
     put_order<int32_t>(forms);
     put_order<uint64_t>(forms);
     put_order<int64_t>(forms);
-    put_floats<Cmp::eq>(forms, "eq");
-    put_floats<Cmp::ne>(forms, "ne");
-    put_floats<Cmp::lt>(forms, "lt");
-    put_floats<Cmp::le>(forms, "le");
-    put_floats<Cmp::gt>(forms, "gt");
-    put_floats<Cmp::ge>(forms, "ge");
-    put_floats<Cmp::equ>(forms, "equ");
-    put_floats<Cmp::neu>(forms, "neu");
-    put_floats<Cmp::ltu>(forms, "ltu");
-    put_floats<Cmp::leu>(forms, "leu");
-    put_floats<Cmp::gtu>(forms, "gtu");
-    put_floats<Cmp::geu>(forms, "geu");
-    put_floats<Cmp::num>(forms, "num");
-    put_floats<Cmp::nan>(forms, "nan");
+    put_floats<Cmp::eq>(forms, "eq", "eq.ftz");
+    put_floats<Cmp::ne>(forms, "ne", "ne.ftz");
+    put_floats<Cmp::lt>(forms, "lt", "lt.ftz");
+    put_floats<Cmp::le>(forms, "le", "le.ftz");
+    put_floats<Cmp::gt>(forms, "gt", "gt.ftz");
+    put_floats<Cmp::ge>(forms, "ge", "ge.ftz");
+    put_floats<Cmp::equ>(forms, "equ", "equ.ftz");
+    put_floats<Cmp::neu>(forms, "neu", "neu.ftz");
+    put_floats<Cmp::ltu>(forms, "ltu", "ltu.ftz");
+    put_floats<Cmp::leu>(forms, "leu", "leu.ftz");
+    put_floats<Cmp::gtu>(forms, "gtu", "gtu.ftz");
+    put_floats<Cmp::geu>(forms, "geu", "geu.ftz");
+    put_floats<Cmp::num>(forms, "num", "num.ftz");
+    put_floats<Cmp::nan>(forms, "nan", "nan.ftz");
 }
 
 namespace {

@@ -105,24 +105,24 @@ AluForm form(Handler fn, OpClass cls, ptx::Type type, unsigned sources) {
     return result;
 }
 
-// Puts H under text + .rn .rz .rm .rp + rest, and without a mode (which is .rn) where that is allowed.
-template <Handler H>
-void put_rounded(AluForms &forms, const std::string &text, const std::string &rest, const AluForm &like,
-                 bool mode_optional) {
-    const struct {
-        const char *name;
-        Handler fn;
-    } modes[] = {{"", H},
-                 {".rn", H},
-                 {".rz", &rounded<H, FE_TOWARDZERO>},
-                 {".rm", &rounded<H, FE_DOWNWARD>},
-                 {".rp", &rounded<H, FE_UPWARD>}};
-    for (const auto &mode : modes) {
-        if (!*mode.name && !mode_optional) continue;
-        AluForm f = like;
-        f.fn = mode.fn;
-        forms[text + mode.name + rest] = f;
+// Puts modes under text + .rn .rz .rm .rp + rest, and without a mode (which is .rn) where that is allowed.
+struct Modes {
+    Handler nearest, zero, down, up;
+};
+void put_modes(AluForms &forms, const std::string &text, const std::string &rest, AluForm form, const Modes &modes) {
+    const std::pair<const char *, Handler> all[] = {
+        {".rn", modes.nearest}, {".rz", modes.zero}, {".rm", modes.down}, {".rp", modes.up}};
+    for (const auto &[name, handler] : all) {
+        form.fn = handler;
+        forms[text + name + rest] = form;
     }
+}
+template <Handler H>
+void put_rounded(AluForms &forms, const std::string &text, const char *rest, AluForm form, bool mode_optional) {
+    put_modes(forms, text, rest, form,
+              {H, &rounded<H, FE_TOWARDZERO>, &rounded<H, FE_DOWNWARD>, &rounded<H, FE_UPWARD>});
+    form.fn = H;
+    if (mode_optional) forms[text + rest] = form;
 }
 
 struct Traits {
@@ -251,9 +251,9 @@ void put_mixed(AluForms &forms, const std::string &op, const std::string &sat, p
     AluForm like{nullptr, OpClass::fp32, ptx::Type::f32, {type, ptx::Type::f32}};
     if constexpr (three) {
         like.src = {type, type, ptx::Type::f32};
-        put_rounded<&map3<Mixed<F, Format>, float, uint16_t, uint16_t, float>>(forms, op, types, like, false);
+        put_rounded<&map3<Mixed<F, Format>, float, uint16_t, uint16_t, float>>(forms, op, types.c_str(), like, false);
     } else {
-        put_rounded<&map2<Mixed<F, Format>, float, uint16_t, float>>(forms, op, types, like, true);
+        put_rounded<&map2<Mixed<F, Format>, float, uint16_t, float>>(forms, op, types.c_str(), like, true);
     }
 }
 template <class F>

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <stdexcept>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -73,6 +74,17 @@ const AluForm *find_form(const std::string &text, size_t sources) {
         if (const auto it = forms.find(key); it != forms.end() && count(it->second) == sources) return &it->second;
     const auto ordered = texts_by_order.find(in_order(text));
     return ordered == texts_by_order.end() || ordered->second == text ? nullptr : find_form(ordered->second, sources);
+}
+
+// The barriers keep the handler's loads behind the first change of mode and its stores before the second.
+void run_rounded(Handler handler, int mode, Warp &w, const Op &op) {
+    std::fesetround(mode);
+    if (std::fegetround() != mode)
+        throw std::runtime_error("this machine rounds to the nearest number and not otherwise");
+    asm volatile("" ::: "memory");
+    handler(w, op);
+    asm volatile("" ::: "memory");
+    std::fesetround(FE_TONEAREST);
 }
 
 void expect_operands(Lowering &lowering, const ptx::Instruction &in, size_t count) {

@@ -7,7 +7,6 @@
 #include <cfenv>
 #include <concepts>
 #include <cstdint>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -106,23 +105,14 @@ inline void write_mask(Warp &w, uint32_t slot, uint32_t bits) {
     p = (p & ~w.exec) | (bits & w.exec);
 }
 
-// Runs H in another rounding mode of the host. H only loads, computes and stores, and the barriers keep its loads
-// behind the first change of mode and its stores before the second. Ends the launch on a host that has no such mode, as
-// WebAssembly, whose fesetround() says nothing of it.
+// Runs a handler in another rounding mode of the host. It only loads, computes and stores. Ends the launch on a host
+// that has no such mode, as WebAssembly, whose fesetround() says nothing of it.
+void run_rounded(Handler, int mode, Warp &, const Op &);
+
 template <Handler H, int Mode>
 void rounded(Warp &w, const Op &op) {
-    std::fesetround(Mode);
-    if (std::fegetround() != Mode)
-        throw std::runtime_error("this machine rounds to the nearest number and not otherwise");
-    asm volatile("" ::: "memory");
-    H(w, op);
-    asm volatile("" ::: "memory");
-    std::fesetround(FE_TONEAREST);
+    run_rounded(H, Mode, w, op);
 }
-struct RoundingMode {
-    const char *name;  // with its dot
-    int mode;          // of <cfenv>
-};
 
 // The signed or unsigned integer, or the float, of a PTX type.
 template <class T>

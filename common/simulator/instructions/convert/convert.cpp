@@ -127,12 +127,29 @@ struct IntegerCast {
 template <class T>
 using Register = std::conditional_t<sizeof(T) == 1, uint16_t, T>;
 
+void put_casts(AluForms &forms, const ptx::Type (&types)[2], const char *suffix, AluForm form, Handler saturating) {
+    const std::string rest = std::string(".") + ptx::type_name(types[0]) + "." + ptx::type_name(types[1]) + suffix;
+    forms["cvt" + rest] = form;
+    form.fn = saturating;
+    forms["cvt.sat" + rest] = form;
+}
 // DC and AC: the registers' lane types.
 template <class D, class A, class DC, class AC>
-void put_integer_cast(AluForms &forms, const std::string &suffix) {
-    const std::string types = type_suffix<D>() + type_suffix<A>() + suffix;
-    add1<IntegerCast<D, A, false>, DC, AC>(forms, "cvt" + types, OpClass::conversion);
-    add1<IntegerCast<D, A, true>, DC, AC>(forms, "cvt.sat" + types, OpClass::conversion);
+void put_integer_cast(AluForms &forms, const char *suffix) {
+    // A sign matters only where bits are added. Casts that differ in nothing else share their code.
+    using From = std::conditional_t<(sizeof(D) > sizeof(A)), A, std::make_unsigned_t<A>>;
+    using To = std::conditional_t<(sizeof(DC) > sizeof(D)), D, std::make_unsigned_t<D>>;
+    using FromLane = std::make_unsigned_t<AC>;
+    using ToLane = std::make_unsigned_t<DC>;
+    using AllOfD = std::numeric_limits<D>;
+    using AllOfA = std::numeric_limits<A>;
+    constexpr bool fits =
+        std::cmp_less_equal(AllOfD::min(), AllOfA::min()) && std::cmp_greater_equal(AllOfD::max(), AllOfA::max());
+    constexpr Handler plain = &map1<IntegerCast<To, From, false>, ToLane, FromLane>;
+    Handler saturating = plain;
+    if constexpr (!fits) saturating = &map1<IntegerCast<D, A, true>, ToLane, FromLane>;
+    put_casts(forms, {kTypeOf<D>, kTypeOf<A>}, suffix, {plain, OpClass::conversion, kTypeOf<DC>, {kTypeOf<AC>}},
+              saturating);
 }
 template <class D, class A>
 void put_integer_casts(AluForms &forms) {
@@ -149,15 +166,24 @@ struct Cast {
         return T(a);
     }
 };
+// Puts a form, and what runs it in the other modes of rounding, under "cvt", each mode and `rest`.
+struct Modes {
+    Handler nearest, zero, down, up;
+};
+template <Handler H>
+constexpr Modes kModes = {H, &rounded<H, FE_TOWARDZERO>, &rounded<H, FE_DOWNWARD>, &rounded<H, FE_UPWARD>};
+void put_modes(AluForms &forms, const std::string &rest, AluForm form, const Modes &modes) {
+    const std::pair<const char *, Handler> all[] = {
+        {"cvt.rn", modes.nearest}, {"cvt.rz", modes.zero}, {"cvt.rm", modes.down}, {"cvt.rp", modes.up}};
+    for (const auto &[start, handler] : all) {
+        form.fn = handler;
+        forms[start + rest] = form;
+    }
+}
 template <class F, class A>
 void put_integer_to_float(AluForms &forms) {
-    constexpr Handler handler = &map1<Cast<F>, F, A>;
-    const std::string types = type_suffix<F>() + type_suffix<A>();
-    const AluForm form{handler, OpClass::conversion, kTypeOf<F>, {kTypeOf<A>}};
-    forms["cvt.rn" + types] = form;
-    forms["cvt.rz" + types] = {&rounded<handler, FE_TOWARDZERO>, form.cls, form.dst, form.src};
-    forms["cvt.rm" + types] = {&rounded<handler, FE_DOWNWARD>, form.cls, form.dst, form.src};
-    forms["cvt.rp" + types] = {&rounded<handler, FE_UPWARD>, form.cls, form.dst, form.src};
+    put_modes(forms, type_suffix<F>() + type_suffix<A>(), {nullptr, OpClass::conversion, kTypeOf<F>, {kTypeOf<A>}},
+              kModes<&map1<Cast<F>, F, A>>);
 }
 
 struct NearestInteger {
@@ -210,14 +236,22 @@ struct ToInteger {
             return D(x);
     }
 };
-template <class D, class A, class R>
-void put_to_integer(AluForms &forms, const std::string &mode) {
-    const std::string types = type_suffix<D>() + type_suffix<A>();
+// flushed: with .ftz; null of other types than f32.
+void put_to_integer(AluForms &forms, const char *mode, AluForm form, Handler flushed) {
+    const std::string types = std::string(".") + ptx::type_name(form.dst) + "." + ptx::type_name(form.src[0]);
     for (const char *sat : {"", ".sat"}) {  // clamps anyway
-        add1<ToInteger<D, R, false>, D, A>(forms, "cvt" + mode + sat + types, OpClass::conversion);
-        if constexpr (std::is_same_v<A, float>)
-            add1<ToInteger<D, R, true>, D, A>(forms, "cvt" + mode + ".ftz" + sat + types, OpClass::conversion);
+        forms[std::string("cvt") + mode + sat + types] = form;
+        if (!flushed) continue;
+        AluForm &with_ftz = forms[std::string("cvt") + mode + ".ftz" + sat + types] = form;
+        with_ftz.fn = flushed;
     }
+}
+template <class D, class A, class R>
+void put_to_integer(AluForms &forms, const char *mode) {
+    Handler flushed = nullptr;
+    if constexpr (std::is_same_v<A, float>) flushed = &map1<ToInteger<D, R, true>, D, A>;
+    put_to_integer(forms, mode, {&map1<ToInteger<D, R, false>, D, A>, OpClass::conversion, kTypeOf<D>, {kTypeOf<A>}},
+                   flushed);
 }
 template <class D, class A>
 void put_to_integer_modes(AluForms &forms) {
@@ -268,12 +302,8 @@ struct Widen {
 };
 template <bool Ftz>
 void put_narrow(AluForms &forms, const std::string &rest) {
-    constexpr Handler handler = &map1<Narrow<Ftz>, float, double>;
-    const AluForm form{handler, OpClass::conversion, ptx::Type::f32, {ptx::Type::f64}};
-    forms["cvt.rn" + rest] = form;
-    forms["cvt.rz" + rest] = {&rounded<handler, FE_TOWARDZERO>, form.cls, form.dst, form.src};
-    forms["cvt.rm" + rest] = {&rounded<handler, FE_DOWNWARD>, form.cls, form.dst, form.src};
-    forms["cvt.rp" + rest] = {&rounded<handler, FE_UPWARD>, form.cls, form.dst, form.src};
+    put_modes(forms, rest, {nullptr, OpClass::conversion, ptx::Type::f32, {ptx::Type::f64}},
+              kModes<&map1<Narrow<Ftz>, float, double>>);
 }
 
 template <class Format>

@@ -13,6 +13,59 @@ namespace warpsim {
 
 namespace {
 
+// There are hundreds of forms: what is not inlined is compiled once, for all forms of one size or for the handlers of
+// several state spaces.
+template <unsigned kBytes>
+[[gnu::noinline]] void account_shared(Warp &w, const Op &op, Access kind, SharedAccess &access,
+                                      const StoredValues *values) {
+    account_shared(w, op, kind, access, kBytes, values);
+}
+template <unsigned kBytes>
+[[gnu::noinline]] bool find_shared(Warp &w, const Op &op, Intent intent, SharedAccess &access) {
+    return find_shared(w, op, intent, access, kBytes);
+}
+template <unsigned kBytes>
+[[gnu::noinline]] bool find_global(Warp &w, const Op &op, MemorySpace space, Intent intent, uint64_t *address,
+                                   uint32_t &exec, Pattern &pattern, const StoredValues *values = nullptr) {
+    return find_global(w, op, space, intent, address, kBytes, exec, pattern, values);
+}
+
+struct Addresses {
+    alignas(64) uint64_t of[kLanes];
+    [[gnu::noinline]] Addresses(const Warp &w, const Op &op) { lane_addresses(w, op, of); }
+};
+
+// What moves the lanes' data of one form, by state space. space: global, where the op names it, or generic.
+struct Movers {
+    void (*shared)(Warp &, const Op &, SharedAccess &);
+    void (*global)(Warp &, const Op &, MemorySpace space, uint64_t *address, uint32_t exec);
+    void (*local)(Warp &, const Op &, uint64_t *address, uint32_t exec);
+    void (*param)(Warp &, const Op &, uint64_t *address, uint32_t exec);  // null: not to be accessed
+};
+
+// Each lane by where its generic address leads.
+void move_generic(Warp &w, const Op &op, Intent intent, unsigned bytes, const Movers &move) {
+    Addresses address(w, op);
+    Windows lanes = split_generic(address.of, w.exec);
+    if (!move.param) lanes.global |= lanes.param;  // no global address either
+    uint64_t part[kLanes];
+    if (lanes.shared) {
+        SharedAccess access;
+        remove_window(part, address.of, kSharedWindow);
+        access.exec = check_shared(w, op, intent, part, access.offset, bytes, lanes.shared);
+        if (access.exec) move.shared(w, op, access);
+    }
+    if (lanes.local) {
+        remove_window(part, address.of, kLocalWindow);
+        move.local(w, op, part, lanes.local);
+    }
+    if (move.param && lanes.param) {
+        remove_window(part, address.of, kParamWindow);
+        move.param(w, op, part, lanes.param);
+    }
+    if (lanes.global) move.global(w, op, MemorySpace::generic, address.of, lanes.global);
+}
+
 template <class Mem, class Reg, unsigned N>
 struct Load {
     static constexpr unsigned kBytes = sizeof(Mem) * N;
@@ -20,25 +73,37 @@ struct Load {
 
     static const uint32_t *slots(const Warp &w, const Op &op) { return data_slots(w, op, N, op.dst); }
 
-    static void from_shared(Warp &w, const Op &op, SharedAccess &access) {
-        account_shared(w, op, op.extra & kStrong ? Access::volatile_read : Access::read, access, kBytes, nullptr);
+    [[gnu::noinline]] static void from_shared(Warp &w, const Op &op, SharedAccess &access) {
+        account_shared<kBytes>(w, op, op.extra & kStrong ? Access::volatile_read : Access::read, access, nullptr);
         const std::byte *memory = w.block->shared;
-        load_lanes<Mem, Reg, N>(w, slots(w, op), access.exec, access.pattern,
-                                [&](unsigned i) { return memory + access.offset[i]; });
+        if constexpr (N > 1 && sizeof(Mem) < sizeof(Reg)) {  // rare
+            uint64_t host[kLanes];
+            for (unsigned i = 0; i < kLanes; ++i) host[i] = reinterpret_cast<uint64_t>(memory + access.offset[i]);
+            from_host(w, op, host, access.exec, access.pattern);
+        } else {
+            load_lanes<Mem, Reg, N>(w, slots(w, op), access.exec, access.pattern,
+                                    [&](unsigned i) { return memory + access.offset[i]; });
+        }
         if (tracks_shared(w)) [[unlikely]]
             note_shared_load(w, op, slots(w, op), kShape, access.offset, access.exec);
     }
 
-    static void from_global(Warp &w, const Op &op, MemorySpace space, uint64_t *address, uint32_t exec) {
+    [[gnu::noinline]] static void from_global(Warp &w, const Op &op, MemorySpace space, uint64_t *address,
+                                              uint32_t exec) {
         Pattern pattern;
-        if (!find_global(w, op, space, Intent::read, address, kBytes, exec, pattern)) return;
+        if (!find_global<kBytes>(w, op, space, Intent::read, address, exec, pattern)) return;
         if (op.extra & kStrong) [[unlikely]]
             return strong_load(w, op, address, exec);
-        load_lanes<Mem, Reg, N>(w, slots(w, op), exec, pattern, [&](unsigned i) { return host_pointer(address[i]); });
+        from_host(w, op, address, exec, pattern);
+    }
+
+    [[gnu::noinline]] static void from_host(const Warp &w, const Op &op, const uint64_t *host, uint32_t exec,
+                                            Pattern pattern) {
+        load_lanes<Mem, Reg, N>(w, slots(w, op), exec, pattern, [&](unsigned i) { return host_pointer(host[i]); });
     }
 
     // Other host threads may write there at the same time.
-    static void strong_load(Warp &w, const Op &op, const uint64_t *address, uint32_t exec) {
+    [[gnu::noinline]] static void strong_load(Warp &w, const Op &op, const uint64_t *address, uint32_t exec) {
         const uint32_t *slot = slots(w, op);
         const auto order = op.extra & kAcquire ? std::memory_order_acquire : std::memory_order_relaxed;
         for (unsigned c = 0; c < N; ++c) {
@@ -51,39 +116,14 @@ struct Load {
         }
     }
 
-    static void from_private(const Warp &w, const Op &op, const uint64_t *host, uint32_t exec) {
-        if (!exec) return;
-        load_lanes<Mem, Reg, N>(w, slots(w, op), exec, Pattern::scattered,
-                                [&](unsigned i) { return host_pointer(host[i]); });
-    }
-
-    static void from_local(Warp &w, const Op &op, uint64_t *address, uint32_t exec) {
+    [[gnu::noinline]] static void from_local(Warp &w, const Op &op, uint64_t *address, uint32_t exec) {
         exec = resolve_local(w, op, Intent::read, address, kBytes, exec);
-        from_private(w, op, address, exec);
+        if (exec) from_host(w, op, address, exec, Pattern::scattered);
         if (tracks_local(w)) note_local_load(w, op, slots(w, op), kShape, address, exec);
     }
-    static void from_param(Warp &w, const Op &op, uint64_t *address, uint32_t exec) {
-        from_private(w, op, address, resolve_param(w, op, Intent::read, address, kBytes, exec));
-    }
-
-    static void from_generic(Warp &w, const Op &op, uint64_t *address, uint32_t exec) {
-        const Windows lanes = split_generic(address, exec);
-        uint64_t part[kLanes];
-        if (lanes.shared) {
-            SharedAccess access;
-            remove_window(part, address, kSharedWindow);
-            access.exec = check_shared(w, op, Intent::read, part, access.offset, kBytes, lanes.shared);
-            if (access.exec) from_shared(w, op, access);
-        }
-        if (lanes.local) {
-            remove_window(part, address, kLocalWindow);
-            from_local(w, op, part, lanes.local);
-        }
-        if (lanes.param) {
-            remove_window(part, address, kParamWindow);
-            from_param(w, op, part, lanes.param);
-        }
-        if (lanes.global) from_global(w, op, MemorySpace::generic, address, lanes.global);
+    [[gnu::noinline]] static void from_param(Warp &w, const Op &op, uint64_t *address, uint32_t exec) {
+        exec = resolve_param(w, op, Intent::read, address, kBytes, exec);
+        if (exec) from_host(w, op, address, exec, Pattern::scattered);
     }
 };
 
@@ -91,7 +131,7 @@ template <class Mem, class Reg, unsigned N>
 struct LoadShared {
     static void run(Warp &w, const Op &op) {
         SharedAccess access;
-        if (find_shared(w, op, Intent::read, access, sizeof(Mem) * N)) Load<Mem, Reg, N>::from_shared(w, op, access);
+        if (find_shared<sizeof(Mem) * N>(w, op, Intent::read, access)) Load<Mem, Reg, N>::from_shared(w, op, access);
         end_of_load(w);
     }
 };
@@ -99,27 +139,24 @@ struct LoadShared {
 template <class Mem, class Reg, unsigned N>
 struct LoadGlobal {
     static void run(Warp &w, const Op &op) {
-        alignas(64) uint64_t address[kLanes];
-        lane_addresses(w, op, address);
-        Load<Mem, Reg, N>::from_global(w, op, MemorySpace::global, address, w.exec);
+        Addresses address(w, op);
+        Load<Mem, Reg, N>::from_global(w, op, MemorySpace::global, address.of, w.exec);
     }
 };
 
 template <class Mem, class Reg, unsigned N>
 struct LoadConstant {
     static void run(Warp &w, const Op &op) {
-        alignas(64) uint64_t address[kLanes];
-        lane_addresses(w, op, address);
-        Load<Mem, Reg, N>::from_global(w, op, MemorySpace::constant, address, w.exec);
+        Addresses address(w, op);
+        Load<Mem, Reg, N>::from_global(w, op, MemorySpace::constant, address.of, w.exec);
     }
 };
 
 template <class Mem, class Reg, unsigned N>
 struct LoadLocal {
     static void run(Warp &w, const Op &op) {
-        alignas(64) uint64_t address[kLanes];
-        lane_addresses(w, op, address);
-        Load<Mem, Reg, N>::from_local(w, op, address, w.exec);
+        Addresses address(w, op);
+        Load<Mem, Reg, N>::from_local(w, op, address.of, w.exec);
         end_of_load(w);
     }
 };
@@ -127,18 +164,16 @@ struct LoadLocal {
 template <class Mem, class Reg, unsigned N>
 struct LoadParam {
     static void run(Warp &w, const Op &op) {
-        alignas(64) uint64_t address[kLanes];
-        lane_addresses(w, op, address);
-        Load<Mem, Reg, N>::from_param(w, op, address, w.exec);
+        Addresses address(w, op);
+        Load<Mem, Reg, N>::from_param(w, op, address.of, w.exec);
     }
 };
 
 template <class Mem, class Reg, unsigned N>
 struct LoadGeneric {
     static void run(Warp &w, const Op &op) {
-        alignas(64) uint64_t address[kLanes];
-        lane_addresses(w, op, address);
-        Load<Mem, Reg, N>::from_generic(w, op, address, w.exec);
+        using L = Load<Mem, Reg, N>;
+        move_generic(w, op, Intent::read, L::kBytes, {L::from_shared, L::from_global, L::from_local, L::from_param});
         end_of_load(w);
     }
 };
@@ -152,12 +187,14 @@ struct LoadKnownParam {
     }
 };
 
-template <class Mem, class Reg, unsigned N>
+template <class Mem, class Reg>
+void widen(Warp &w, const Op &op) {
+    const Mem *from = w.lanes<Mem>(op.a);
+    write_lanes<Reg>(w, op.dst, [=](unsigned i) { return static_cast<Reg>(from[i]); });
+}
+template <class Mem, class Reg, unsigned>
 struct Widen {
-    static void run(Warp &w, const Op &op) {
-        const Mem *from = w.lanes<Mem>(op.a);
-        write_lanes<Reg>(w, op.dst, [=](unsigned i) { return static_cast<Reg>(from[i]); });
-    }
+    static constexpr Handler run = widen<Mem, Reg>;
 };
 
 }  // namespace
@@ -310,11 +347,11 @@ struct Store {
         return values;
     }
 
-    static void to_shared(Warp &w, const Op &op, SharedAccess &access) {
+    [[gnu::noinline]] static void to_shared(Warp &w, const Op &op, SharedAccess &access) {
         const uint32_t *slot = slots(w, op);
         const StoredValues values = values_in(w, slot);
-        account_shared(w, op, op.extra & kStrong ? Access::volatile_write : Access::write, access, kBytes,
-                       N <= 4 ? &values : nullptr);
+        account_shared<kBytes>(w, op, op.extra & kStrong ? Access::volatile_write : Access::write, access,
+                               N <= 4 ? &values : nullptr);
         std::byte *memory = w.block->shared;
         store_lanes<Mem, Reg, N>(w, slot, access.exec, access.pattern,
                                  [&](unsigned i) { return memory + access.offset[i]; });
@@ -322,11 +359,12 @@ struct Store {
             note_shared_store(w, op, slot, kShape, access.offset, access.exec);
     }
 
-    static void to_global(Warp &w, const Op &op, MemorySpace space, uint64_t *address, uint32_t exec) {
+    [[gnu::noinline]] static void to_global(Warp &w, const Op &op, MemorySpace space, uint64_t *address,
+                                            uint32_t exec) {
         Pattern pattern;
         const StoredValues values = values_in(w, slots(w, op));
         const bool plain = N <= 4 && !(op.extra & kStrong);
-        if (!find_global(w, op, space, Intent::write, address, kBytes, exec, pattern, plain ? &values : nullptr))
+        if (!find_global<kBytes>(w, op, space, Intent::write, address, exec, pattern, plain ? &values : nullptr))
             return;
         if (op.extra & kStrong) [[unlikely]] {
             if (op.extra & kRelease && !(op.extra & kTeamScope)) show_stores(w);
@@ -334,11 +372,16 @@ struct Store {
         }
         if (w.block->late_stores) [[unlikely]]
             return store_late(w, op, address, exec);
-        store_lanes<Mem, Reg, N>(w, slots(w, op), exec, pattern, [&](unsigned i) { return host_pointer(address[i]); });
+        to_host(w, op, address, exec, pattern);
         if (plain && w.block->global_shadow) w.block->global_shadow->stored(address);
     }
 
-    static void store_late(Warp &w, const Op &op, const uint64_t *address, uint32_t exec) {
+    [[gnu::noinline]] static void to_host(const Warp &w, const Op &op, const uint64_t *host, uint32_t exec,
+                                          Pattern pattern) {
+        store_lanes<Mem, Reg, N>(w, slots(w, op), exec, pattern, [&](unsigned i) { return host_pointer(host[i]); });
+    }
+
+    [[gnu::noinline]] static void store_late(Warp &w, const Op &op, const uint64_t *address, uint32_t exec) {
         const uint32_t *slot = slots(w, op);
         Mem value[kLanes][N];
         uint64_t at[kLanes];  // where the values of each lane are meanwhile
@@ -352,7 +395,7 @@ struct Store {
     }
 
     // Other host threads may read or write there at the same time.
-    static void strong_store(Warp &w, const Op &op, const uint64_t *address, uint32_t exec) {
+    [[gnu::noinline]] static void strong_store(Warp &w, const Op &op, const uint64_t *address, uint32_t exec) {
         const uint32_t *slot = slots(w, op);
         const auto order = op.extra & kRelease ? std::memory_order_release : std::memory_order_relaxed;
         for (uint32_t rest = exec; rest; rest &= rest - 1) {
@@ -364,28 +407,10 @@ struct Store {
         }
     }
 
-    static void to_local(Warp &w, const Op &op, uint64_t *address, uint32_t exec) {
+    [[gnu::noinline]] static void to_local(Warp &w, const Op &op, uint64_t *address, uint32_t exec) {
         exec = resolve_local(w, op, Intent::write, address, kBytes, exec);
-        store_lanes<Mem, Reg, N>(w, slots(w, op), exec, Pattern::scattered,
-                                 [&](unsigned i) { return host_pointer(address[i]); });
+        to_host(w, op, address, exec, Pattern::scattered);
         if (tracks_local(w)) note_local_store(w, op, slots(w, op), kShape, address, exec);
-    }
-
-    static void to_generic(Warp &w, const Op &op, uint64_t *address, uint32_t exec) {
-        const Windows lanes = split_generic(address, exec);
-        uint64_t part[kLanes];
-        if (lanes.shared) {
-            SharedAccess access;
-            remove_window(part, address, kSharedWindow);
-            access.exec = check_shared(w, op, Intent::write, part, access.offset, kBytes, lanes.shared);
-            if (access.exec) to_shared(w, op, access);
-        }
-        if (lanes.local) {
-            remove_window(part, address, kLocalWindow);
-            to_local(w, op, part, lanes.local);
-        }
-        // The kernel's parameters are not to be written: no global address either.
-        if (lanes.global | lanes.param) to_global(w, op, MemorySpace::generic, address, lanes.global | lanes.param);
     }
 };
 
@@ -393,34 +418,31 @@ template <class Mem, class Reg, unsigned N>
 struct StoreShared {
     static void run(Warp &w, const Op &op) {
         SharedAccess access;
-        if (find_shared(w, op, Intent::write, access, sizeof(Mem) * N)) Store<Mem, Reg, N>::to_shared(w, op, access);
+        if (find_shared<sizeof(Mem) * N>(w, op, Intent::write, access)) Store<Mem, Reg, N>::to_shared(w, op, access);
     }
 };
 
 template <class Mem, class Reg, unsigned N>
 struct StoreGlobal {
     static void run(Warp &w, const Op &op) {
-        alignas(64) uint64_t address[kLanes];
-        lane_addresses(w, op, address);
-        Store<Mem, Reg, N>::to_global(w, op, MemorySpace::global, address, w.exec);
+        Addresses address(w, op);
+        Store<Mem, Reg, N>::to_global(w, op, MemorySpace::global, address.of, w.exec);
     }
 };
 
 template <class Mem, class Reg, unsigned N>
 struct StoreLocal {
     static void run(Warp &w, const Op &op) {
-        alignas(64) uint64_t address[kLanes];
-        lane_addresses(w, op, address);
-        Store<Mem, Reg, N>::to_local(w, op, address, w.exec);
+        Addresses address(w, op);
+        Store<Mem, Reg, N>::to_local(w, op, address.of, w.exec);
     }
 };
 
 template <class Mem, class Reg, unsigned N>
 struct StoreGeneric {
     static void run(Warp &w, const Op &op) {
-        alignas(64) uint64_t address[kLanes];
-        lane_addresses(w, op, address);
-        Store<Mem, Reg, N>::to_generic(w, op, address, w.exec);
+        using S = Store<Mem, Reg, N>;
+        move_generic(w, op, Intent::write, S::kBytes, {S::to_shared, S::to_global, S::to_local, nullptr});
     }
 };
 
@@ -429,13 +451,13 @@ struct StoreGeneric {
 Handler store_handler(MemorySpace space, const AccessShape &shape) {
     switch (space) {
         case MemorySpace::global:
-            return by_shape<StoreGlobal>(shape);
+            return by_shape<StoreGlobal, false>(shape);
         case MemorySpace::shared:
-            return by_shape<StoreShared>(shape);
+            return by_shape<StoreShared, false>(shape);
         case MemorySpace::local:
-            return by_shape<StoreLocal>(shape);
+            return by_shape<StoreLocal, false>(shape);
         case MemorySpace::generic:
-            return by_shape<StoreGeneric>(shape);
+            return by_shape<StoreGeneric, false>(shape);
         default:
             return nullptr;
     }
