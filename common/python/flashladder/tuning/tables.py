@@ -59,12 +59,12 @@ def refused(made: dict) -> Table:
     return ["rule", *(f"{one['dtype']}, d = {one['d_head']}" for one in groups)], rows
 
 
-def fastest(of: Tuned, length: int, limit: int = 10) -> Table:
-    """The fastest configurations of the first heats at a length, with what they take and what the model says."""
+def fastest(of: Tuned, length: int) -> Table:
+    """The ten fastest configurations of the first heats at a length, with what they take and what the model says."""
     by_name = {row["configuration"]: row for row in of.record["configurations"]}
     predicted = {str(one.configuration): one for one in of.predicted(length)}
     rows = []
-    for one, figures in of.first_rows(length)[:limit]:
+    for one, figures in of.first_rows(length)[:10]:
         known, guess = by_name[str(one)], predicted.get(str(one))
         beside = figures["yardstick_ms"]
         rows.append(
