@@ -130,7 +130,9 @@ def test_there_are_sixty_mistakes():
 def test_lengths_that_no_tile_divides_are_odd():
     """What takes rows by twos or by eights is wrong there, too."""
     asked = []
-    assert trials.cause(stages.get("masking"), lambda one: asked.append(one.problem) or SimpleNamespace(right=True)) == ""
+    assert (
+        trials.cause(stages.get("masking"), lambda one: asked.append(one.problem) or SimpleNamespace(right=True)) == ""
+    )
     assert any(one.Nq % 2 and one.Nkv % 2 and not one.causal for one in asked)
 
 

@@ -68,7 +68,9 @@ def test_each_variant_is_timed_beside_its_own_kernel(monkeypatch, tmp_path):
 
 def test_what_is_timed_is_built_for_both_head_dims(monkeypatch):
     built = []
-    monkeypatch.setattr(ablations, "compile_kernel", lambda *arguments, **named: built.append((arguments, named)) or "built")
+    monkeypatch.setattr(
+        ablations, "compile_kernel", lambda *arguments, **named: built.append((arguments, named)) or "built"
+    )
     one = ablations.ablations()[0]
     assert ablations.library(one, 90) == ablations.library(one) == "built"
     (timed, simulated) = built
