@@ -127,6 +127,14 @@ def test_there_are_sixty_mistakes():
     assert {one.kind for one in OTHERS} == {"hazard", "technique"}
 
 
+@pytest.mark.parametrize("kind, speed", (("sim", None), ("gpu", 0.0)))
+def test_what_does_not_build_has_no_throughput_where_it_is_measured(kind, speed, monkeypatch):
+    """And none is asked for on the simulator."""
+    monkeypatch.setattr(device_code, "compile_kernel", lambda *arguments: SimpleNamespace(ok=False))
+    sandbox = SimpleNamespace(device=Device(kind, None))
+    assert trials.judge(stages.get("swizzle"), "", None, sandbox).speed == speed
+
+
 def test_lengths_that_no_tile_divides_are_odd():
     """What takes rows by twos or by eights is wrong there, too."""
     asked = []
