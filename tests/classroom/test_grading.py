@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import asdict, replace
+from types import SimpleNamespace
 
 import pytest
 from graded import SIMULATOR, ZEROS, assignment_for, ragged, tile, tiny
@@ -124,6 +125,23 @@ def test_a_cause_is_not_hidden_by_the_probe(condition, sandbox):
 def test_there_are_sixty_mistakes():
     assert len(ONE_CONDITION) + len(OTHERS) >= 60
     assert {one.kind for one in OTHERS} == {"hazard", "technique"}
+
+
+@pytest.mark.parametrize("kind, speed", (("sim", None), ("gpu", 0.0)))
+def test_what_does_not_build_has_no_throughput_where_it_is_measured(kind, speed, monkeypatch):
+    """And none is asked for on the simulator."""
+    monkeypatch.setattr(device_code, "compile_kernel", lambda *arguments: SimpleNamespace(ok=False))
+    sandbox = SimpleNamespace(device=Device(kind, None))
+    assert trials.judge(stages.get("swizzle"), "", None, sandbox).speed == speed
+
+
+def test_lengths_that_no_tile_divides_are_odd():
+    """What takes rows by twos or by eights is wrong there, too."""
+    asked = []
+    assert (
+        trials.cause(stages.get("masking"), lambda one: asked.append(one.problem) or SimpleNamespace(right=True)) == ""
+    )
+    assert any(one.Nq % 2 and one.Nkv % 2 and not one.causal for one in asked)
 
 
 @pytest.mark.parametrize("which, name", QUICK)

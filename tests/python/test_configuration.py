@@ -48,13 +48,13 @@ def test_it_is_a_public_name():
     assert public.parse is parse
 
 
-@settings(max_examples=200, derandomize=True, database=None)
+@settings(max_examples=200, derandomize=True, database=None, deadline=None)
 @given(ANY)
 def test_the_short_form_is_read_back_exactly(configuration):
     assert parse(str(configuration)) == configuration
 
 
-@settings(max_examples=50, derandomize=True, database=None)
+@settings(max_examples=50, derandomize=True, database=None, deadline=None)
 @given(ANY, st.randoms(use_true_random=False))
 def test_its_words_may_stand_in_any_order(configuration, dice):
     head, _, words = str(configuration).partition(": ")
@@ -149,7 +149,7 @@ def test_rules_have_names_of_their_own_and_say_a_sentence():
         assert rule.reason[0].isupper() and rule.reason.endswith("."), rule.name
 
 
-@settings(max_examples=300, derandomize=True, database=None)
+@settings(max_examples=300, derandomize=True, database=None, deadline=None)
 @given(ANY)
 def test_a_rule_answers_whatever_the_others_would_say(configuration):
     """No division by zero, no exception: a reader's configuration may be wrong in several ways."""

@@ -1,6 +1,7 @@
 """A wrong output is told the mistake that it fits, a right one none. Outputs are computed, or a broken kernel's."""
 
 import functools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -55,6 +56,15 @@ def test_each_mistake_is_told(mistake, monkeypatch):
             again = said(problem, inputs, kept(same[0], problem)[0])
             assert again == words, f"{problem}: {mistake.words}: told {words}"
     assert told, f"{mistake.words}: told in none of the problems"
+
+
+@pytest.mark.parametrize("one", [one for one in MISTAKES if "second tile" in one.words], ids=lambda one: one.words[:9])
+def test_of_two_tiles_the_second_is_all_that_rescales(one):
+    problem = replace(WHOLE, Nkv=2 * Bc)
+    words = f"{one.words.partition(' is')[0]} is not rescaled when a row's maximum grows"
+    (never,) = [other for other in MISTAKES if other.words == words and other.backwards == one.backwards]
+    assert (kept(one, problem)[0] == kept(never, problem)[0]).all()
+    assert not np.allclose(kept(one, problem)[0], kept(Mistake(""), problem)[0])
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=str)

@@ -10,7 +10,7 @@ from flashladder.classroom import exercise
 from flashladder.classroom.exercise import answer_lines, answers, exercises, fill, mends, starter
 from flashladder.classroom.taking import changed_outside
 from flashladder.core.errors import FlashLadderError
-from flashladder.ladder import stages
+from flashladder.ladder import source, stages
 
 TOML = """
 [[exercise]]
@@ -145,6 +145,13 @@ def test_what_is_changed_outside_of_the_marks(stage):
 )
 def test_a_stub_stays_one_whatever_its_comments(stage, text, stub):
     assert exercise.get(stage, "tile_offset").is_stub(text) is stub
+
+
+def test_a_function_begins_with_what_is_right_above_it(tmp_path):
+    file = tmp_path / "kernel.cu"
+    file.write_text("// A file.\n\n// One line.\nint a() {\n}\n\n// Two\n// lines.\ntemplate <int N>\nint b() {\n}\n")
+    found = [(part.name, part.first, part.last) for part in source.parts(file)]
+    assert found == [("top", 1, 1), ("a", 3, 5), ("b", 7, 11)]
 
 
 def test_exercises_that_share_lines_are_not_written_at_once(stage):

@@ -1,6 +1,8 @@
 """What the judge says of answers: in words, with the lines of the reader's own text."""
 
 import re
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -9,7 +11,7 @@ from flashladder.core import device
 from flashladder.core.device import Device, Gpu
 from flashladder.core.paths import ROOT
 from flashladder.core.problem import Problem
-from flashladder.ladder import kernels, stages
+from flashladder.ladder import kernels, stages, technique
 from flashladder.ladder.host_streams import HostStreams
 from flashladder.ladder.stage import Verdict
 from flashladder.running.job import Result, StageError
@@ -216,6 +218,22 @@ def test_one_instance_is_judged_before_the_others_are_compiled(monkeypatch, faul
         assert {one.problem.d_head for one in ran if one.counted} == {64, 128}
     else:
         assert len(ran) == 1
+
+
+def test_what_a_trace_shows_is_among_what_is_counted(monkeypatch):
+    """Without it an expectation of a trace would not be asked, and so be met."""
+    stage, asked = stages.get("overlap"), ["softmax_under_pv"]
+    (run,) = technique.runs(stage, asked)
+
+    def left(runs, library, problem, inputs, kind, configuration, more):
+        Path(more["WARPSIM_TRACE"]).write_text('{"launches": []}')
+        return SimpleNamespace(report={"launches": []})
+
+    monkeypatch.setattr(judge._Runs, "_run", left)
+    monkeypatch.setattr(judge._Runs, "_compare", lambda *result: None)
+    runs = judge._Runs(stage, str)
+    assert runs.go_on(Path(), judge.Case(run.problem, counted=run))
+    assert technique.all_failures(stage, runs.counted, asked)
 
 
 def test_the_edges_are_among_the_cases():

@@ -171,6 +171,11 @@ def test_log_sum_exp_has_its_bound(host, side):
         assert said == passes, f"{got} for {expected}, bound {bound}: the {side} says passed = {said}"
 
 
+def test_a_row_at_its_bound_is_not_the_first_beyond_it():
+    said = verify.compare_log_sum_exp(np.float32([[[1, 3]]]), np.zeros((1, 1, 2)), np.ones((1, 1, 2))).message
+    assert said.startswith("1 of 2 rows'") and "first log_sum_exp[0, 0, 1] = 3" in said
+
+
 @pytest.mark.parametrize("dtype", TYPE_NUMBERS)
 def test_what_rounding_moves_weights_by(dtype):
     """P = weight p, rounded: never further off than u p + fine(p), at some p nearly that far, and fine is 0 where P is

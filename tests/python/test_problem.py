@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
 
 
@@ -29,3 +30,9 @@ def test_with_gaps_no_two_strides_are_equal():
     tensors = [problem.tensor(name, 0) for name in "QKVO"]
     strides = [one for t in tensors for one in (t.stride_batch, t.stride_head, t.stride_row)]
     assert len(set(strides)) == len(strides) and not any(one * 2 % 16 for one in strides)
+
+
+@pytest.mark.parametrize("field, words", (("dtype", "choose fp16, bf16, e4m3"), ("layout", "choose bhnd or bnhd")))
+def test_what_makes_no_problem_is_refused(field, words):
+    with pytest.raises(FlashLadderError, match=f"{field} 'other': {words}"):
+        Problem(**{field: "other"})

@@ -3,6 +3,7 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,6 +15,7 @@ from flashladder.core.paths import stage_library
 from flashladder.ladder import stages
 from flashladder.ladder.ring import FORWARD, library_of
 from flashladder.measuring import recorded, ring_bench
+from flashladder.running import ring
 
 
 def test_settings_go_to_another_process_as_they_are():
@@ -34,6 +36,32 @@ def test_there_are_two_rounds_or_none():
     assert ring_bench.rounds_that_fit(5, 1.0, 100.0) == 5
     assert ring_bench.rounds_that_fit(5, 10.0, 35.0) == 3
     assert ring_bench.rounds_that_fit(5, 10.0, 15.0) == 0
+
+
+class Asked:
+    """A CUDA runtime that notes what is asked of it; events are numbers."""
+
+    def __init__(self):
+        self.calls = []
+
+    def __getattr__(self, name):
+        return lambda *arguments: self.calls.append((name, *arguments)) or len(self.calls)
+
+
+def test_ranks_begin_together_and_an_event_has_come_before_its_time_is_asked():
+    cudart, use = Asked(), lambda: None
+    ranks = [SimpleNamespace(stream=stream, use=use) for stream in "ab"]
+    marks = ring.Marks(cudart, ranks)
+    first, second = marks.begin
+    begun = [call for call in cudart.calls if call[0] != "event"]
+    noted, waited = [("record", first, "a"), ("record", second, "b")], "cudaStreamWaitEvent"
+    waits = [("call", waited, stream, event, 0) for stream in "ab" for event in marks.begin]
+    assert begun == [*noted, *waits, *noted]
+    marks.seen = [(1, "attention", -1, 0, 7), (1, "attention", -1, 1, 8)]
+    del cudart.calls[:]
+    (span,) = marks.spans()
+    assert cudart.calls == [call for event in (7, 8) for call in (("wait", event), ("elapsed_ms", second, event))]
+    assert span["start_ms"] < span["end_ms"] and span["rank"] == 1
 
 
 @pytest.mark.long

@@ -5,6 +5,7 @@ import copy
 import json
 import sqlite3
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,13 +14,18 @@ from flashladder.building import build
 from flashladder.commands import results, tune
 from flashladder.core.device import Device
 from flashladder.core.errors import FlashLadderError
+from flashladder.core.problem import Problem
 from flashladder.ladder import stages
 from flashladder.measuring import bench, gpu_memory, recorded
 from flashladder.plot.style import in_words
+from flashladder.running.cudart import CudaError
 from flashladder.tuning import gpu_times, instances, record, space, tables
 from flashladder.tuning.configuration import of_stage
+from flashladder.tuning.tune import TimingFailed
 
 CONFIGURATIONS = [str(of_stage(11, "bf16", 64)), str(of_stage(9, "bf16", 64)), str(of_stage(8, "bf16", 64))]
+
+SMALL = Problem(Nq=64)
 
 
 @dataclass(frozen=True)
@@ -225,6 +231,65 @@ def test_worth_and_advice_are_ratios_to_the_winner_in_its_heat(made):
     worth = {one.flag: one.times_as_long for one in record.Tuned(made, "bf16", 64).worth()}
     assert worth["swizzling"] == {16: 1.5, 32: 1.5}
     assert all("swizzling" not in flags and flags for flags in record.Tuned(made, "bf16", 64).does_not_pay().values())
+
+
+class PlayedBench:
+    """What a heat asks of the benchmark: one peer, and an error where a configuration is to be admitted."""
+
+    def __init__(self, torch: bool, error: Exception | None = None):
+        self.torch, self.error, self.settings, self.libraries = torch, error, bench.Settings(stages=()), {}
+
+    def prepared(self, problem):
+        return "memory", "expected"
+
+    def peer_candidates(self, problem, memory):
+        return [SimpleNamespace(name="peer")]
+
+    def stage_candidate(self, stage, problem, memory):
+        return SimpleNamespace(name=stage.name)
+
+    def admit(self, candidate, problem, memory, expected):
+        assert (problem, memory, expected) == (SMALL, "memory", "expected")
+        if self.error and candidate.name != "peer":
+            raise self.error
+        return True
+
+    def measure(self, running):
+        for one in running:
+            one.times_ms = [1.0]
+
+
+@pytest.fixture
+def timer(monkeypatch, fake_device):
+    """timer(torch, error) -> a GpuTimer of a PlayedBench."""
+
+    def made(*played):
+        monkeypatch.setattr(bench, "Bench", lambda settings, device: PlayedBench(*played))
+        monkeypatch.setattr(gpu_times, "StageLibrary", lambda file: file)
+        table = SimpleNamespace(STAGE="autotune", build=lambda one, compute: instances.Built(one, None))
+        return gpu_times.GpuTimer(Device("gpu", fake_device), (), table)
+
+    return made
+
+
+def test_what_ends_cuda_when_a_heat_admits_it_is_told_apart(timer):
+    one = of_stage(9)
+    for error, ends in ((CudaError("illegal address"), True), (FlashLadderError("refused"), False)):
+        with pytest.raises(TimingFailed, match=str(error)) as failed:
+            timer(True, error).heat(SMALL, [one], 0.0)
+        assert failed.value.ends == ends
+
+
+def test_peers_and_hard_inputs_come_with_torch_and_peers_are_admitted_to_the_heat(timer):
+    times = timer(True).heat(SMALL, [of_stage(9)], 0.0)
+    assert {name: one.kind for name, one in times.items()} == {str(of_stage(9)): "configuration", "peer": "peer"}
+    assert timer(True).peers and timer(True).hard and not timer(False).peers and not timer(False).hard
+
+
+def test_the_table_of_the_fastest_has_ten_rows_the_fastest_first():
+    _, rows = tables.fastest(record.Tuned(recorded.shipped(kind="tuning")[0], "bf16", 128), 4096)
+    throughput = [float(row[1]) for row in rows]
+    assert len(rows) == 10 and throughput == sorted(throughput, reverse=True)
 
 
 def test_the_bounded_space_has_200_configurations_that_no_rule_refuses():

@@ -76,6 +76,10 @@ def test_where_ptxas_is_at_its_limit_the_model_is_nearly_there(record):
     assert len(off) >= 5 and not {one: by for one, by in off.items() if abs(by) > WORST}
 
 
+def test_the_record_is_of_the_sample(record):
+    assert [row["configuration"] for row in record["rows"]] == [str(one) for one in registers.sample()]
+
+
 def test_no_spill_is_missed(record):
     """That of those predicted some do not come true is said in the model."""
     for row in record["rows"]:

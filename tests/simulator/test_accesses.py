@@ -48,7 +48,8 @@ def test_off_unless_asked_for():
 
 def test_first_executions_of_one_warp():
     found, _ = accesses(WARPSIM_ACCESSES=1)
-    assert all(one["block"] == [0, 0, 0] and one["warp"] == 0 and one["line"] > 0 for one in found)
+    assert all(one["block"] == [0, 0, 0] and one["warp"] == 0 for one in found)
+    assert all(one["line"] > 0 and one["ptx_line"] > 0 for one in found)
     for one in found:
         assert [k for k in range(32) if one["addresses"][k] is not None] == [
             k for k in range(32) if one["lanes"] >> k & 1

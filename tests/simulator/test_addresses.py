@@ -153,6 +153,23 @@ def test_freed_memory_is_named():
     assert "4000-byte allocation" in result.hazards[0]["message"] and "freed" in result.hazards[0]["message"]
 
 
+NO_DEVICE_MEMORY = r"""
+__global__ void kernel(int *x) { *x = 1; }
+int main(int argc, char **) {
+    int of_the_host = 0;
+    kernel<<<1, 1>>>(argc > 1 ? (int *)(1 << 20) : &of_the_host);
+    return cudaDeviceSynchronize() != cudaErrorIllegalAddress || of_the_host;
+}
+"""
+
+
+@pytest.mark.parametrize("arguments, words", (([], "not device memory: a host pointer"), (["any"], "never allocated")))
+def test_a_pointer_to_the_hosts_memory_is_told_from_one_to_nothing(arguments, words):
+    result = cudart.run_program(NO_DEVICE_MEMORY, arguments, report=True).check()
+    (hazard,) = result.hazards
+    assert words in hazard["message"]
+
+
 @pytest.mark.simulator_only
 @pytest.mark.parametrize("seed", range(6))
 def test_random_addresses_never_reach_the_host(seed):

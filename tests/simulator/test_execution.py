@@ -148,6 +148,33 @@ def test_a_guarded_instruction_counts_only_where_a_lane_executes_it():
     assert lines[2] == 2 and lines[3] == 2 and lines[4] == 3
 
 
+def test_one_lane_of_those_named_is_elected_and_each_is_told_which():
+    text = """
+    .visible .entry k(.param .b64 p) {
+        .reg .pred %p<4>; .reg .b32 %r<9>; .reg .b64 %d<4>;
+        mov.u32 %r1, %tid.x;
+        mov.u32 %r3, -1;
+        and.b32 %r2, %r1, 1;
+        setp.eq.u32 %p1, %r2, 1;
+        @!%p1 bra END;
+        elect.sync %r3|%p2, 0xaaaaaaaa;
+        selp.b32 %r4, 100, 0, %p2;
+        add.s32 %r3, %r3, %r4;
+    END:
+        ld.param.u64 %d1, [p];
+        mul.wide.u32 %d2, %r1, 4;
+        add.s64 %d3, %d1, %d2;
+        st.global.u32 [%d3], %r3;
+        ret;
+    }"""
+    head = PTX_HEAD.replace("sm_80", "sm_90")
+    out = run_ptx(head + text, "k", 1, 32, [zeros(32)]).check().outputs[0].view(np.int32)
+    elected = out[1::2].min()
+    assert elected % 2 == 1
+    lanes = np.arange(32)
+    np.testing.assert_array_equal(out, np.where(lanes % 2, elected + 100 * (lanes == elected), -1))
+
+
 @pytest.mark.simulator_only
 def test_indirect_branch_and_its_range():
     text = """

@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
-from cudart import run_program
+from cudart import ARCHITECTURE, run_program
 from fault_marks import HOPPER
 
 pytestmark = pytest.mark.simulator_only
@@ -69,10 +69,11 @@ def test_nothing_is_written_unless_asked_for(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_counters_do_not_change(tmp_path):
-    plain = run_program(SOURCE, report=True).check().report
+@pytest.mark.parametrize("source, architecture", [(SOURCE, ARCHITECTURE), (PIPELINES, HOPPER)])
+def test_counters_do_not_change(tmp_path, source, architecture):
+    plain = run_program(source, report=True, architecture=architecture).check().report
     for blocks in (0, 1, 2, 32):
-        _, report = traced(tmp_path, WARPSIM_TRACE_BLOCKS=blocks)
+        _, report = traced(tmp_path, source, architecture, WARPSIM_TRACE_BLOCKS=blocks)
         assert report == plain, blocks
 
 

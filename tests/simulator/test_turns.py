@@ -43,20 +43,25 @@ STORES_ITS_NUMBER = """.version 8.0
 .visible .entry kernel(.param .u64 out)
 {
     .reg .u64 %rd<2>;
-    .reg .u32 %r<2>;
+    .reg .u32 %r<3>;
     ld.param.u64 %rd1, [out];
     mov.u32 %r1, %ctaid.x;
     st.global.u32 [%rd1], %r1;
+    UPDATE
     ret;
 }"""
 
 
+@pytest.mark.parametrize("update", ["", "atom.global.add.u32 %r2, [%rd1+4], 1;"])
 @pytest.mark.parametrize("seed, last", [(0, 4), (1, 0)])
-def test_blocks_that_do_not_communicate_come_in_reverse_with_a_seed(seed, last):
-    """What depends on their order shows, e.g. where they write each other's results, which is a race as well."""
+def test_blocks_that_do_not_communicate_come_in_reverse_with_a_seed(seed, last, update):
+    """What depends on their order shows, e.g. where they write each other's results, which is a race as well. An update
+    whose old value nothing uses tells no block of another."""
     env = {"WARPSIM_THREADS": 1, "WARPSIM_SCHEDULE": seed, "WARPSIM_HAZARDS": "warn"}
-    out = [np.full(1, 9, np.uint32)]
-    result = run_ptx(STORES_ITS_NUMBER, "kernel", grid=5, block=1, args=out, env=env, report=True).check()
+    out = [np.full(2, 9, np.uint32)]
+    result = run_ptx(
+        STORES_ITS_NUMBER.replace("UPDATE", update), "kernel", grid=5, block=1, args=out, env=env, report=True
+    ).check()
     assert result.outputs[0][0] == last
     assert {found["kind"] for found in result.hazards} == {"global_race"}
 

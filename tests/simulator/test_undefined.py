@@ -83,7 +83,7 @@ def test_undefined_operands_change_no_result(name):
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
 
 
-def lanes(body):
+def lanes(body, **environment):
     """Runs one warp: in `body` %t is the lane, %o its output's address, and %r0 has been read from `tile`, which nobody
     wrote."""
     text = f""".version 8.7\n.target sm_90\n.address_size 64\n.visible .entry test(.param .u64 p) {{
@@ -97,11 +97,17 @@ def lanes(body):
         ld.shared.u32 %r0, [%s];
         {body}
         ret; }}"""
-    return run_ptx(text, "test", 1, 32, [np.zeros(32, np.uint32)], report=True)
+    return run_ptx(text, "test", 1, 32, [np.zeros(32, np.uint32)], report=True, env=environment)
 
 
 # %r0 is undefined; what is stored is %r1.
+PRODUCT = (  # of a B with an undefined column, the first: that of lanes 0 to 3, whose numbers of D %p1 says
+    "mov.u32 %r2, 1; setp.lt.u32 %p1, %t, 4; @%p1 mov.u32 %r2, %r0; mov.u32 %r3, 0; mov.b32 %f5, 0; "
+    "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f1,%f2,%f3,%f4}, {%r3,%r3}, {%r2}, {%f5,%f5,%f5,%f5}; "
+    "and.b32 %r4, %t, 3; setp.eq.u32 %p1, %r4, 0; "
+)
 DEFINED = {
+    "another column of a product": PRODUCT + "mov.b32 %r1, %f1; @%p1 mov.u32 %r1, 0;",
     "and with zero bits": "and.b32 %r1, %r0, 0;",
     "or with one bits": "or.b32 %r1, %r0, -1;",
     "xor with itself": "xor.b32 %r1, %r0, %r0;",
@@ -139,6 +145,8 @@ DEFINED = {
     "exchanged": "atom.shared.exch.b32 %r2, [%s], 5; ld.shared.u32 %r1, [%s];",
 }
 UNDEFINED = {
+    "column of a product": PRODUCT + "mov.u32 %r1, 0; @%p1 mov.b32 %r1, %f1;",
+    "carry of a product": "add.cc.u32 %r2, %r0, 1; madc.lo.u32 %r1, %t, 2, 0;",
     "moved": "mov.u32 %r1, %r0;",
     "and with one bits": "and.b32 %r1, %r0, 1;",
     "carried upwards": "and.b32 %r1, %r0, 1; add.u32 %r1, %r1, 2; and.b32 %r1, %r1, 4;",
@@ -183,3 +191,9 @@ def test_what_depends_on_an_undefined_value_is_undefined(name):
     result = lanes(UNDEFINED[name] + " st.global.u32 [%o], %r1;")
     assert not result.ok and result.hazards[0]["kind"].startswith("uninitialized_"), result.hazards
     assert "is stored to global memory" in result.hazards[0]["message"]
+
+
+def test_what_an_atomic_gives_back_is_defined_whatever_it_was_given():
+    body = "mov.u32 %r1, %r9;\natom.global.exch.b32 %r1, [%o], %r0;\nst.global.u32 [%o], %r1;"
+    (hazard,) = lanes(body, WARPSIM_HAZARDS="warn").check().hazards
+    assert "stored" not in hazard["message"]

@@ -9,7 +9,7 @@ from queued import each
 from flashladder.core.device import choose, cudart
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
-from flashladder.ladder import diff, stages
+from flashladder.ladder import diff, stages, sweep
 from flashladder.ladder.launches import for_problem, launches, workspace_bytes
 from flashladder.ladder.run import describe, run_problem
 from flashladder.running.cudart import MULTIPROCESSORS, Cudart
@@ -124,6 +124,16 @@ def test_changes_one_thing(one):
         "or stage.toml has a larger_step that says why"
     )
     assert not why or changed > most, f"{one.name}: {changed} lines differ, so stage.toml's larger_step says nothing"
+
+
+def test_no_stage_refuses_a_problem_of_the_demo():
+    """Those that take whole tiles alone have none but whole ones."""
+    asked = sweep.demo_problems()
+    assert {one.dtype for one in asked} == {"bf16", "fp16"} and {one.d_head for one in asked} == {64, 128}
+    for stage in stages.since("naive"):
+        if not stage.data.get("masks"):
+            tile = stage.launch.get("Br", 1), stage.launch.get("Bc", 1)
+            assert not any(one.Nq % tile[0] or one.Nkv % tile[1] for one in asked), stage.name
 
 
 @pytest.mark.parametrize(

@@ -68,10 +68,12 @@ int main() {
     EXPECT(Launch(8, 4)(at_most_four, out) == cudaSuccess);
     EXPECT(Launch(8, 8)(at_most_four, out) != cudaSuccess);
 
-    int count = 0;
+    int count = 0, resident = 0, multiprocessors = 0;
     Launch two(32, 2);
     CHECK(cudaOccupancyMaxActiveClusters(&count, free_size, &two.config));
-    EXPECT(count >= 66);
+    CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, free_size, int(two.config.blockDim.x), 0));
+    CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0));
+    EXPECT(count >= multiprocessors / 2 * resident);
     Launch sixteen(32, 16);
     int fewer = 0;
     CHECK(cudaOccupancyMaxActiveClusters(&fewer, free_size, &sixteen.config));
