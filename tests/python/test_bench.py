@@ -1,6 +1,7 @@
 """The benchmark's rules on the fake runtime: correctness first, provenance, refusals told, stale figures marked."""
 
 import json
+import types
 from dataclasses import replace
 
 import numpy as np
@@ -360,3 +361,23 @@ def test_bytes_have_tables_and_pictures_of_their_own(monkeypatch):
     assert written(figure) == ["cuDNN FP8 1031", "24 fp8 1071 (stale)"]
     monkeypatch.setattr(results.recorded, "shipped", lambda kind="": [causal_record()])
     assert results.throughput("e4m3", "128") == result_pictures.throughput("e4m3") == results.NOTHING
+
+
+def test_a_host_that_takes_long_has_time_to_queue_the_launch(monkeypatch):
+    """Else its work for a call would be timed in place of the kernel."""
+    now, filled = [0.0], []
+    monkeypatch.setattr(bench.time, "perf_counter", lambda: now[0])
+    one = bench.Bench.__new__(bench.Bench)
+    one.fill_ms, one.flush_buffer, one.flush_bytes = 0.25, 0, 1
+    one.cudart = types.SimpleNamespace(fill=lambda *_: filled.append(1), synchronize=lambda: None)
+    monkeypatch.setattr(one, "elapsed_ms", lambda work: work() or 1.0)
+
+    def calls(milliseconds: float) -> bench.Candidate:
+        return bench.Candidate("peer", "peer", lambda: now.__setitem__(0, now[0] + milliseconds / 1e3))
+
+    assert [one.fills(calls(ms)) for ms in (0.01, 0.12, 0.45, 60)] == [1, 1, 4, bench.MOST_FILLS]
+    one.settings = bench.Settings(most_runs=3, fewest_runs=3)
+    slow, quick = calls(0.45), calls(0.01)
+    one.measure([slow, quick])
+    assert (slow.fills, quick.fills) == (4, 1) and len(slow.times_ms) == 3
+    assert len(filled) == (1 + 3) * (4 + 1)

@@ -1,9 +1,11 @@
 """Throughput on a GPU: stages and peers interleaved in one run, checked for correctness before a time counts."""
 
+import math
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +25,7 @@ from flashladder.running.job import KINDS
 from flashladder.running.verify import POISON, Comparison, compare, reference
 
 LENGTHS = (512, 1024, 2048, 4096, 8192, 16384)
+MOST_FILLS = 16  # of memory before a run
 PEER_ERROR = 0.25  # relative: what is further off is another function of Q, K and V, or not finite
 
 
@@ -98,6 +101,7 @@ class Candidate:
     first_seconds: float = 0.0
     times_ms: list[float] = field(default_factory=list)
     comparison: Comparison | None = None
+    fills: int = 1  # of memory before a run, which the host has to queue the launch in
 
     def runs_wanted(self, settings: Settings) -> int:
         # The first run pays for loading the kernel, so this errs towards fewer runs of short kernels: hence the floor.
@@ -185,7 +189,7 @@ class Bench(Benchmark):
 
     def __init__(self, settings: Settings, device: Device):
         super().__init__(settings, device)
-        # Overwriting more than the L2 holds empties it; a long fill also lets the host queue the launch in time.
+        # Overwriting more than the L2 holds empties it; fills() as long as the host's work let it queue the launch.
         _, total = self.cudart.memory()
         self.flush_bytes = max(2 * self.cudart.attribute(L2_BYTES), (1 << 30) if total > 32 << 30 else 1 << 28)
         self.flush_buffer = self.cudart.malloc(self.flush_bytes)
@@ -199,14 +203,33 @@ class Bench(Benchmark):
 
     def time_once(self, candidate: Candidate) -> float:
         """Milliseconds of one run with a cold L2."""
-        self.cudart.fill(self.flush_buffer, 0, self.flush_bytes)
+        self.fill(candidate.fills)
         return self.elapsed_ms(candidate.launch)
+
+    def fill(self, times: int) -> None:
+        for _ in range(times):
+            self.cudart.fill(self.flush_buffer, 0, self.flush_bytes)
+
+    @cached_property
+    def fill_ms(self) -> float:
+        self.fill(1)
+        return max(self.elapsed_ms(lambda: self.fill(1)), 1e-3)
+
+    def fills(self, candidate: Candidate) -> int:
+        """So many that they last twice as long as the host needs for a call: a package's Python may take longer than a
+        kernel of short sequences, and would be timed in its place."""
+        self.cudart.synchronize()
+        began = time.perf_counter()
+        candidate.launch()  # which does not wait for the GPU
+        host_ms = 1e3 * (time.perf_counter() - began)
+        return min(MOST_FILLS, max(1, math.ceil(2 * host_ms / self.fill_ms)))
 
     def measure(self, candidates: list[Candidate]) -> None:
         """Runs the candidates in turn, A B C A B C; slow ones sit some rounds out."""
         for candidate in candidates:
-            for _ in range(2 if candidate.first_seconds < 0.1 else 0):
+            if candidate.first_seconds < 0.1:
                 candidate.launch()
+                candidate.fills = self.fills(candidate)
             self.cudart.synchronize()
             candidate.first_seconds = min(candidate.first_seconds, self.time_once(candidate) / 1e3)
         wanted = [candidate.runs_wanted(self.settings) for candidate in candidates]
