@@ -55,9 +55,11 @@ def _done(work: Callable[[Subject], object], subjects: list[Subject]) -> Iterato
     none waits for another that takes minutes to compile."""
     pool = concurrent.futures.ThreadPoolExecutor(build.jobs())
     try:
-        begun = {pool.submit(work, one): one for one in subjects}
-        for future in concurrent.futures.as_completed(begun):
-            yield begun[future], future.result()
+        begun = [(one, pool.submit(work, one)) for one in subjects]
+        while begun:
+            concurrent.futures.wait([future for _, future in begun], return_when=concurrent.futures.FIRST_COMPLETED)
+            one, future = begun.pop(next(at for at, (_, future) in enumerate(begun) if future.done()))
+            yield one, future.result()
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 
