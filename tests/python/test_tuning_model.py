@@ -7,7 +7,7 @@ import pytest
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import simulator_library
 from flashladder.measuring import recorded
-from flashladder.tuning import explain, instances, model, rules
+from flashladder.tuning import explain, instances, model, registers, rules
 from flashladder.tuning.configuration import of_stage, parse
 
 # Copies through registers, rows that are not swizzled, one buffer and two, other warps than 4, the other type, Q loaded

@@ -2,19 +2,19 @@
 
     <!-- results: throughput bf16 128 -->   ...   <!-- end results -->
 
-What a marker can ask for: `ladder`, `throughput DTYPE D [causal]`, `gradients D [causal]`, `decode`, `decode-caches`,
-`throughput-pictures DTYPE`, `resources`, `ablations [NN [D [causal]]]`, `counters`, `machine-code D KERNEL ...`,
-`tuned TABLE [D [N]]`, `tuned-pictures`, `profiler TABLE [...]`, `profiler-picture NAME`, `provenance`,
-`record KIND` (which run a kind's figures are of), `ring [causal]`, `ring-links`, `ring-picture`, `timeline-clocks`,
-`timeline-errors D`, `timeline-beside`, `faults [list]`, `detections PART`, `table NAME` (one that the text's
-figures.toml declares: commands/figure_lists.py).
+What a marker can ask for: `ladder`, `throughput DTYPE D [causal]`, `gradients D [causal]`, `deterministic D [causal]`,
+`decode`, `decode-caches`, `throughput-pictures DTYPE`, `resources`, `ablations [NN [D [causal]]]`, `counters`,
+`machine-code D KERNEL ...`, `tuned TABLE [D [N]]`, `tuned-pictures`, `profiler TABLE [...]`, `profiler-picture NAME`,
+`provenance`, `record KIND` (which run a kind's figures are of), `ring [causal]`, `ring-links`, `ring-picture`,
+`timeline-clocks`, `timeline-errors D`, `timeline-beside`, `faults [list]`, `detections PART`, `table NAME` (one that
+the text's figures.toml declares: commands/figure_lists.py).
 What stands between the markers is replaced; running it twice changes nothing. The numbers that sentences quote:
 flashladder.commands.quotes.
 """
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from flashladder.commands import (
@@ -36,7 +36,7 @@ from flashladder.core.paths import ROOT
 from flashladder.ladder import ablations as variants
 from flashladder.ladder import stages
 from flashladder.lessons import notebook_format, sections
-from flashladder.measuring import decode_bench, machine_code, profile, recorded, stream_times
+from flashladder.measuring import decode_bench, machine_code, peers, profile, recorded, stream_times
 from flashladder.tuning import instances, shape_table
 from flashladder.tuning import record as tuning
 from flashladder.tuning import tables as tuning_tables
@@ -141,13 +141,22 @@ def throughput(dtype: str, d: str, mask: str = "") -> Iterator[str]:
 def gradients(d: str, mask: str = "") -> Iterator[str]:
     """The same of the stages that compute gradients, in bf16."""
     for results in recorded.shipped(kind="backward"):
-        yield from _by_length(results, "bf16", d, mask)
+        yield from _by_length(results, "bf16", d, mask, lambda row: not row["name"].endswith(peers.DETERMINISTIC))
 
 
-def _by_length(results: dict, dtype: str, d: str, mask: str) -> Iterator[str]:
+@paragraphs
+def deterministic(d: str, mask: str = "") -> Iterator[str]:
+    """Of gradients those that have the same bits in each run: a stage, and peers that were asked for it."""
+    for results in recorded.shipped(kind="backward"):
+        yield from _by_length(results, "bf16", d, mask, lambda row: row["name"].endswith("deterministic"))
+
+
+def _by_length(
+    results: dict, dtype: str, d: str, mask: str, shown: Callable[[dict], bool] = lambda row: True
+) -> Iterator[str]:
     """Stages and peers with their throughput at each length; nothing where it is not recorded."""
     causal, masked = _causal(mask)
-    rows = recorded.pick(results, dtype=dtype, d_head=int(d), causal=causal)
+    rows = list(filter(shown, recorded.pick(results, dtype=dtype, d_head=int(d), causal=causal)))
     if not rows:
         return
     lengths = sorted({row["Nq"] for row in rows})
@@ -420,6 +429,7 @@ _KINDS = {
     "ladder": ladder,
     "throughput": throughput,
     "gradients": gradients,
+    "deterministic": deterministic,
     "decode": decode,
     "decode-caches": decode_caches,
     "record": record,
