@@ -18,7 +18,7 @@ from flashladder.plot.style import BLUE, GREY, INK, ORANGE, caption, new_figure
 
 MOST_LABELS = 12
 LENGTH = 4096  # of the sequence
-FRONT_WORDS = "TFLOP/s of the main line's stages as one line that climbs, with FlashAttention-2 and cuDNN as levels"
+FRONT_WORDS = "TFLOP/s of the main line's stages as one line that climbs, with FlashAttention-2, -3 and cuDNN as levels"
 _SHORT = {f"FlashAttention-{number}": f"FA-{number}" for number in (2, 3, 4)} | {"cuDNN attention": "cuDNN"}
 _SIZE, _LETTER, _LINE = 9.0, 0.073, 0.17  # points; inches that a letter and a line of this size take
 
