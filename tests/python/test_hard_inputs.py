@@ -66,6 +66,10 @@ def test_a_stage_stands_beside_the_fastest_peer_on_the_same_inputs(monkeypatch):
     monkeypatch.setattr(recorded, "shipped", lambda kind="": [record] if kind == "inputs" else [])
     monkeypatch.setattr(recorded, "is_stale", lambda row: False)
     assert "| d = 64, N = 512 | 75 | 110 |" in results.beside_the_best("shapes")
+    assert "another run" not in results.beside_the_best("shapes")
+    record["measurements"][0]["run"] = "2026-01-01, commit 1"
+    assert "23_shapes: of another run, 2026-01-01, commit 1." in results.beside_the_best("shapes")
+    assert "23_shapes: of another run, 2026-01-01, commit 1." in results.inputs("512", "64")
 
 
 def test_variants_that_hurting_inputs_are_for_are_timed_on_them():

@@ -342,7 +342,7 @@ def inputs(length: str = "16384", d: str = "128") -> Iterator[str]:
             for name in names
         ]
         caption = _caption(record, f"TFLOP/s, bf16, d = {d}, N = {length}, by inputs")
-        yield f"{caption}\n\n{_table(['', *kinds], body)}"
+        yield "\n".join([caption, "", _table(["", *kinds], body), *_notes(rows)])
 
 
 @paragraphs
@@ -363,7 +363,7 @@ def beside_the_best(stage: str) -> Iterator[str]:
             mark = "*" if recorded.is_stale(own[keys[0]]) else ""
             body.append([f"d = {d}, N = {length}{mark}", *(f"{100 * own[k]['tflops'] / peers[k]:.0f}" for k in keys)])
         caption = _caption(record, f"{name} in percent of the fastest peer's throughput, bf16, full, by inputs")
-        yield f"{caption}\n\n{_table(['', *record['inputs']], body)}"
+        yield "\n".join([caption, "", _table(["", *record["inputs"]], body), *_notes([*own.values()])])
 
 
 @paragraphs
