@@ -31,7 +31,7 @@ def test_every_exercise_is_graded_by_all_that_its_stage_shows(one, number):
 
 @pytest.mark.parametrize(
     "one, number",
-    share([pytest.param(*one, id=f"{one[0].name}-{one[1]}", marks=pytest.mark.long) for one in EVERY], 6),
+    share([pytest.param(*one, id=f"{one[0].name}-{one[1]}", marks=pytest.mark.long) for one in EVERY], 12),
 )
 def test_a_naive_kernel_is_right_and_loses_the_technique(one, number, sandbox):
     part = one.of_stage(number)

@@ -43,9 +43,7 @@ def test_counts_of_a_tile_are_the_simulators(short_form):
     compare(short_form)
 
 
-@pytest.mark.parametrize(
-    "short_form", share([pytest.param(one, id=one, marks=pytest.mark.long) for one in MORE], 2)
-)
+@pytest.mark.parametrize("short_form", share([pytest.param(one, id=one, marks=pytest.mark.long) for one in MORE], 2))
 def test_counts_of_a_tile_are_the_simulators_for_more_configurations(short_form):
     compare(short_form)
 

@@ -257,8 +257,8 @@ def _name(command: list[str], files: list[Path]) -> str:
 
 
 def _launcher(flags: list[str], sources: list[Path], included: list[Path]) -> list[Path]:
-    """The objects of the launcher, which no kernel.cu changes, in build/launcher. Cached by content: no code of a GPU is
-    in them, and launch.cpp alone asks which instances are built."""
+    """The objects of the launcher, which no kernel.cu changes, in build/launcher. Cached by content: they have no code
+    for a GPU, and launch.cpp alone asks which instances are built."""
     folder = build_directory() / "launcher"
     folder.mkdir(parents=True, exist_ok=True)
     host = [word for word in flags if not word.startswith("--generate-code")]
