@@ -14,6 +14,7 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import build_directory, simulator_library
 
 FAKE = Path(__file__).parent / "fake"
+sys.modules.setdefault("rfc3987_syntax", None)  # jsonschema would build a grammar of addresses for two seconds
 
 
 @pytest.fixture

@@ -84,11 +84,15 @@ def submissions(assignment: Assignment, count: int, seed: int = 1) -> Iterator[t
         yield f"student{index:03d}", f"{answer.kind} ({at:02d} {answer.exercise})", texts
 
 
-def write(assignment: Assignment, count: int, folder: Path) -> dict[str, str]:
-    """By name, the kind of each."""
+def write(assignment: Assignment, count: int, folder: Path, once: bool = False) -> dict[str, str]:
+    """By name, the kind of each; once: of so many one of each kind, and of what is planted one."""
     folder.mkdir(parents=True)
-    kinds = {}
+    kinds, seen = {}, set()
     for index, (name, kind, texts) in enumerate(submissions(assignment, count)):
+        alike = "planted" if kind.startswith("planted") else kind.partition(" (")[0]
+        if once and alike in seen:
+            continue
+        seen.add(alike)
         kinds[name] = kind
         if index % 3 == 0:
             (folder / name).mkdir()

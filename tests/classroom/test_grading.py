@@ -178,14 +178,14 @@ def test_what_is_written_between_the_rows_of_o_is_told(sandbox):
 @pytest.mark.parametrize(
     "which, name",
     share(
-        [pytest.param(*one, id="-".join(one), marks=pytest.mark.long) for one in ONE_CONDITION if one not in QUICK], 6
+        [pytest.param(*one, id="-".join(one), marks=pytest.mark.long) for one in ONE_CONDITION if one not in QUICK], 12
     ),
 )
 def test_every_mistake_under_one_condition_is_named(which, name, sandbox):
     loses_by_one_condition(which, name, sandbox)
 
 
-@pytest.mark.parametrize("mistake", share([pytest.param(one, id=one.id, marks=pytest.mark.long) for one in OTHERS], 4))
+@pytest.mark.parametrize("mistake", share([pytest.param(one, id=one.id, marks=pytest.mark.long) for one in OTHERS], 8))
 def test_a_hazard_or_a_lost_technique_loses_points(mistake, sandbox):
     judgement, facts = judged(mistake.stage.number, mistake.text(), sandbox)
     if mistake.kind == "hazard":
@@ -231,7 +231,7 @@ def test_solutions_have_all_points_and_stubs_none(level, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "stage", share([pytest.param(stage, id=stage.name, marks=pytest.mark.long) for stage in GRADED], 9)
+    "stage", share([pytest.param(stage, id=stage.name, marks=pytest.mark.long) for stage in GRADED], 13)
 )
 def test_all_solutions_of_a_stage_have_all_points(stage, level, tmp_path):
     """And no stub of it is right already, which would be refused. test_exercises.py judges those of every stage."""

@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from graded import SIMULATOR, ZEROS, assignment_for, tiny
+from shares import share
 
 from flashladder.classroom import device_code, exercise, isolation, trials
 from flashladder.classroom.assignment import Sizes
@@ -177,7 +178,7 @@ QUICK = ("an endless loop",)
 
 
 @pytest.mark.parametrize(
-    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in RUNNERS]
+    "name", share([pytest.param(one, id=one, marks=() if one in QUICK else pytest.mark.long) for one in RUNNERS], 2)
 )
 def test_what_never_ends_is_ended(name, sandbox):
     built, outcome = ran(tiny(ZEROS + RUNNERS[name], "#include <cstdio>"), sandbox)

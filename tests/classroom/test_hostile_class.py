@@ -14,7 +14,7 @@ from shares import share
 
 from flashladder.classroom import assignment, batch, pool, task
 
-HANDS = 10  # into which the submissions are dealt, a class of each
+HANDS = 20  # into which the submissions are dealt, a class of each
 
 
 @pytest.fixture

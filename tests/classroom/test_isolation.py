@@ -85,7 +85,7 @@ def test_no_network(each, box):
 
 def test_the_whole_family_ends_in_time(each, box):
     script = "(sleep 300.5 & setsid sleep 300.5 & echo started; sleep 300.5)"
-    done = shell(each, box, script, Limits(seconds=2))
+    done = shell(each, box, script, Limits(seconds=1))
     assert done.ended == "time" and done.status and done.seconds < 15
     alive = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout.splitlines()
     assert "sleep 300.5" not in alive, "a child of the command outlived it"

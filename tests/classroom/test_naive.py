@@ -13,7 +13,6 @@ from flashladder.classroom.grading import facts_of
 from flashladder.ladder import stages
 
 EVERY = [(one, number) for one in assignments.all_assignments() for number in one.stages]
-QUICK = ("online-softmax",)
 
 
 def facts(one: assignments.Assignment, number: int, source: str, sandbox, name: str):
@@ -32,13 +31,7 @@ def test_every_exercise_is_graded_by_all_that_its_stage_shows(one, number):
 
 @pytest.mark.parametrize(
     "one, number",
-    share(
-        [
-            pytest.param(one, number, id=f"{one.name}-{number}", marks=[] if one.name in QUICK else pytest.mark.long)
-            for one, number in EVERY
-        ],
-        6,
-    ),
+    share([pytest.param(*one, id=f"{one[0].name}-{one[1]}", marks=pytest.mark.long) for one in EVERY], 12),
 )
 def test_a_naive_kernel_is_right_and_loses_the_technique(one, number, sandbox):
     part = one.of_stage(number)
@@ -62,8 +55,9 @@ LIKE_THE_ONE_BEFORE = [
 ]
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("number", LIKE_THE_ONE_BEFORE)
+@pytest.mark.parametrize(
+    "number", share([pytest.param(one, id=str(one), marks=pytest.mark.long) for one in LIKE_THE_ONE_BEFORE], 2)
+)
 def test_the_stage_before_loses_the_technique(number, sandbox):
     one = next(one for one, of in EVERY if of == number).of_stage(number)
     earlier = stages.previous_of(stages.get(number))

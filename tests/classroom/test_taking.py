@@ -188,7 +188,7 @@ def test_no_text_takes_more_than_its_time(name):
 
 
 @pytest.mark.parametrize(
-    "name", share([pytest.param(name, id=name, marks=pytest.mark.long) for name in REPEATED if name not in ONCE], 4)
+    "name", share([pytest.param(name, id=name, marks=pytest.mark.long) for name in REPEATED if name not in ONCE], 8)
 )
 def test_no_repeated_text_takes_more_than_its_time(name):
     taken_in_time([name])

@@ -1,6 +1,6 @@
 """Plausible wrong answers to exercises are judged wrong, each for its reason, and right ones in another style right.
 
-To try all takes long: `make test-long` tries one to a quarter of each part's exercises, a right one to each third of
+To try all takes long: `make test-long` tries one to an eighth of each part's exercises, a right one to each third of
 them, others after each change of a kernel, the stage or its answers; FLASHLADDER_WHOLE=1 tries all of them.
 """
 
@@ -35,7 +35,7 @@ def chosen_answers() -> list:
     parts = collections.defaultdict(list)
     for exercise in asked:
         parts[type(exercise.stage)].append(exercise)
-    tried_now = set().union(*(drawn(kernels(), some, 4) for some in parts.values()))
+    tried_now = set().union(*(drawn(kernels(), some, 8) for some in parts.values()))
     for number, exercise in enumerate(one for one in asked if id(one) in tried_now):
         stage, own = exercise.stage, [one for one in EVERY if one.exercise == exercise]
         dice = random.Random(stage.source.read_text() + repr(own) + exercise.name)

@@ -1,4 +1,4 @@
-"""The notebooks run from top to bottom: the first one, and a fifth of the others."""
+"""The notebooks run from top to bottom: the first one, and an eighth of the others."""
 
 import os
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("jupyter")
 FIRST, *OTHERS = (pytest.param(file, id=file.stem, marks=pytest.mark.long) for file in notebook_format.files())
 
 
-@pytest.mark.parametrize("file", [FIRST, *share(OTHERS, 5)])
+@pytest.mark.parametrize("file", [FIRST, *share(OTHERS, 8)])
 def test_runs_from_top_to_bottom(file):
     executed = notebook_format.canonical(notebooks.execute(file), file)
     code = [cell for cell in executed["cells"] if cell["cell_type"] == "code"]

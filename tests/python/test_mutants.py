@@ -22,7 +22,7 @@ from flashladder.running.job import StageError
 
 ALL = stages.every_stage()
 SEED = mutants.seed()
-SIZE = 6
+SIZE = 4
 SAMPLE = mutants.sample(SIZE, SEED)
 
 

@@ -37,14 +37,14 @@ def flags() -> set[str]:
 @pytest.mark.long
 @pytest.mark.parametrize("core", NEEDS)
 def test_the_packages_tests_pass(core):
-    """The quick tests of the package, dealt out over the machines; of each machine's every third, but for
+    """The quick tests of the package, dealt out over the machines; of each machine's every sixth, but for
     FLASHLADDER_WHOLE=1."""
     missing = NEEDS[core] - flags()
     if missing:
         pytest.skip(f"this CPU cannot execute OpenBLAS' kernels for {core}: it has no {', '.join(sorted(missing))}")
     able = [core for core in NEEDS if NEEDS[core] <= flags()]
     files = sorted(path.stem for path in HERE.glob("test_*.py") if path != Path(__file__))
-    hands = len(able) * (1 if WHOLE else 3)
+    hands = len(able) * (1 if WHOLE else 6)
     dealt = {"FLASHLADDER_DEALT": f"{able.index(core)}/{hands} {' '.join(files)}"}
     env = os.environ | ELSEWHERE[core] | {"OPENBLAS_CORETYPE": core} | dealt
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "not long", str(HERE)]

@@ -3,6 +3,7 @@ to what ptxas gives as it says."""
 
 import numpy as np
 import pytest
+from shares import share
 
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import simulator_library
@@ -42,8 +43,7 @@ def test_counts_of_a_tile_are_the_simulators(short_form):
     compare(short_form)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("short_form", MORE)
+@pytest.mark.parametrize("short_form", share([pytest.param(one, id=one, marks=pytest.mark.long) for one in MORE], 2))
 def test_counts_of_a_tile_are_the_simulators_for_more_configurations(short_form):
     compare(short_form)
 

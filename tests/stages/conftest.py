@@ -39,12 +39,12 @@ ALIKE = (
 )  # fmt: skip
 
 # Of the long ones `make test-long` runs all of these stages, the first of their kind or the last of a part. Of the
-# others, which change one thing of a neighbour, it draws one case of four; but not of the files that are about what
+# others, which change one thing of a neighbour, it draws one case of six; but not of the files that are about what
 # each stage has of its own, beyond what FEW has left of them.
 IN_FULL = ("naive", "tensor_cores", "masking", "wgmma", "shapes", "fp8")
 ITS_OWN = ("test_exercises", "test_mistakes", "test_technique")
-# And one of so many cases of these, of whatever stage, but at least one of each part: they compile for seconds.
-SELDOM = {"test_stubs_compile_and_are_not_right": 4, "test_the_shipped_source_is_right": 12}
+# And one of so many cases of these, of whatever stage: they compile for seconds.
+SELDOM = {"test_stubs_compile_and_are_not_right": 8, "test_the_shipped_source_is_right": 16}
 
 
 def _stage_of(item):
@@ -97,11 +97,11 @@ def pytest_collection_modifyitems(config, items):
             stage = _stage_of(item)
             drawn_from = id(item) in left or name not in ITS_OWN and id(item) not in quick
             if stage and item.originalname in SELDOM:
-                between[type(stage), item.originalname].append(item)
+                between["", item.originalname].append(item)
             elif stage and stage.slug not in IN_FULL and drawn_from:
                 between[name, item.originalname].append(item)
     if not WHOLE:
-        tried = (drawn(kernels() + name, own, SELDOM.get(name, 4)) for (_, name), own in between.items())
+        tried = (drawn(kernels() + name, own, SELDOM.get(name, 6)) for (_, name), own in between.items())
         tried = set().union(*tried)
         gone = {id(item) for own in between.values() for item in own} - tried
         config.hook.pytest_deselected(items=[item for item in items if id(item) in gone])

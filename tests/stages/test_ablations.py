@@ -17,7 +17,7 @@ from flashladder.running.verify import check
 
 @pytest.mark.parametrize(
     "ablation",
-    share([pytest.param(one, id=one.name, marks=pytest.mark.long) for one in ablations.ablations()], 8),
+    share([pytest.param(one, id=one.name, marks=pytest.mark.long) for one in ablations.ablations()], 16),
 )
 def test_variant_is_right(ablation):
     """Or, of a mistake that ptxas repairs, has its hazard: the simulator reads the PTX before ptxas does."""

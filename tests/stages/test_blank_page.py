@@ -51,7 +51,7 @@ def test_there_are_pages():
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("page", cases(of=3))
+@pytest.mark.parametrize("page", cases(of=6))
 def test_the_stages_own_lines_pass_every_part(page):
     found = judged(page, blank.skeleton(page, WHOLE))
     assert list(found) == [one.name for one in page.subgoals]
@@ -59,7 +59,7 @@ def test_the_stages_own_lines_pass_every_part(page):
     assert found[WHOLE].judgement.passed
 
 
-@pytest.mark.parametrize("page, name", cases(shown_parts, of=5))
+@pytest.mark.parametrize("page, name", cases(shown_parts, of=10))
 def test_a_planted_mistake_fails_its_part_and_none_before_it(page, name):
     names = [one.name for one in page.subgoals]
     text = planted(page, name)
@@ -95,7 +95,7 @@ def test_a_hazard_fails_a_part_whose_numbers_are_right(give):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("page", cases(of=4))
+@pytest.mark.parametrize("page", cases(of=8))
 def test_a_planted_mistake_in_the_rest_fails_the_whole(page):
     text = planted(page, WHOLE)
     for part in shown_parts(page):
@@ -122,7 +122,7 @@ def test_an_empty_page_compiles_and_its_numbers_are_wrong(page):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("page, name", cases(given_parts, of=5))
+@pytest.mark.parametrize("page, name", cases(given_parts, of=10))
 def test_what_is_given_is_right_and_the_rest_is_not_there(page, name):
     text = blank.skeleton(page, name)
     names = [one.name for one in page.subgoals]

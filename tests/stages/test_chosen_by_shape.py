@@ -48,7 +48,7 @@ def test_an_instance_of_the_table_is_right(c):
 
 
 @pytest.mark.parametrize(
-    "c", share([pytest.param(one, id=str(one), marks=pytest.mark.long) for one in ADMITTED], tried(4))
+    "c", share([pytest.param(one, id=str(one), marks=pytest.mark.long) for one in ADMITTED], tried(8))
 )
 def test_what_no_rule_refuses_is_right_and_spills_nothing_and_is_not_serialised(c):
     """ptxas has the consumers' registers, not those of the launch, to put S, P and O into; and says where it makes

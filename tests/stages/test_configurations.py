@@ -89,7 +89,7 @@ def flags_of_stages() -> list:
         for d_head in (64, 128):
             marks = () if of_stage(number, "bf16", d_head) in BUILT else pytest.mark.long
             found.append(pytest.param(number, d_head, id=f"{number:02d}-d{d_head}", marks=marks))
-    return share(found, tried(2))
+    return share(found, tried(4))
 
 
 @pytest.mark.parametrize("number, d_head", flags_of_stages())
@@ -107,9 +107,14 @@ def test_with_a_stages_flags_it_counts_and_computes_as_that_stage(number, d_head
     assert (configured.bits == plain.bits).all(), f"stage 12 as stage {number:02d} differs"
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("number", (5, 8, 11))
-@pytest.mark.parametrize("d_head", (64, 128))
+AS_LONG = [
+    pytest.param(number, d_head, id=f"{number:02d}-d{d_head}", marks=pytest.mark.long)
+    for number in (5, 8, 11)
+    for d_head in (64, 128)
+]
+
+
+@pytest.mark.parametrize("number, d_head", share(AS_LONG, tried(3)))
 def test_with_a_stages_flags_its_machine_code_is_as_long(number, d_head):
     """Within 5 percent, which is what the README calls nearly the same."""
     (row,) = machine_code.recorded_rows(number, d=d_head)

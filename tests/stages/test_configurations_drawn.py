@@ -51,23 +51,13 @@ def drawn() -> st.SearchStrategy[Configuration]:
 QUIET = {"deadline": None, "suppress_health_check": [HealthCheck.filter_too_much, HealthCheck.too_slow]}
 
 
-def check_drawn(configuration: Configuration) -> None:
-    print(configuration)
-    right(configuration, instances.build(configuration).library)
-
-
 @pytest.mark.long
-@settings(max_examples=1, derandomize=True, database=None, **QUIET)
+@settings(max_examples=5, database=None, print_blob=True, **QUIET)
 @given(drawn())
 def test_what_no_rule_refuses_is_right(configuration):
-    check_drawn(configuration)
-
-
-@pytest.mark.long
-@settings(max_examples=8, database=None, print_blob=True, **QUIET)
-@given(drawn())
-def test_more_of_what_no_rule_refuses_is_right(configuration):
-    check_drawn(configuration)
+    """Others in every run."""
+    print(configuration)
+    right(configuration, instances.build(configuration).library)
 
 
 @pytest.mark.long

@@ -72,7 +72,7 @@ INSTANCES = tuple(itertools.product(("bf16", "fp16"), (64, 128)))
 @pytest.mark.parametrize("dtype, d_head", INSTANCES, ids=str)
 def test_every_pair_of_lengths_in_all_instances(stage, dtype, d_head, causal):
     """Each pair in one of the four instances, dealt out so that each instance meets each length on either side."""
-    lengths = (1, 64, 65, 192, 257, 1000)
+    lengths = (1, 64, 65, 192, 257, 520)
     dealt = INSTANCES.index((dtype, d_head))
     pairs = [(rows, columns) for i, rows in enumerate(lengths) for j, columns in enumerate(lengths)
              if (i + j) % len(INSTANCES) == dealt]  # fmt: skip

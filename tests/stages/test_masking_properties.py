@@ -47,8 +47,8 @@ def test_small_problems(stage, problems, arrangement):
 
 
 @pytest.mark.long
-@settings(max_examples=4, database=None, print_blob=True, **QUIET)
+@settings(max_examples=2, database=None, print_blob=True, **QUIET)
 @BATCHES
 def test_many_small_problems(stage, problems, arrangement):
-    """Others in every run: 32 of each stage."""
+    """Others in every run: 16 of each stage."""
     check_drawn(stage, problems, arrangement)

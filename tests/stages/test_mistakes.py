@@ -14,7 +14,7 @@ from flashladder.building import build
 from flashladder.core.paths import build_directory, stage_library
 from flashladder.ladder import kernels, mistakes, stages
 
-# These run in `make test`. Of each part of the ladder and each verdict `make test-long` tries one of ten, at least one.
+# These run in `make test`. Of each verdict `make test-long` tries one of twenty, at least one.
 QUICK = {("02", "no_rescale"), ("02", "missing_barrier_after_load"), ("09", "missing_wait")}
 
 
@@ -23,8 +23,8 @@ def parameters() -> list:
     for mistake in (one for stage in stages.all_parts() for one in mistakes.of_lesson(stage)):
         marks = () if (mistake.stage.id, mistake.name) in QUICK else pytest.mark.long
         case = pytest.param(mistake, id=f"{mistake.stage.id}-{mistake.name}", marks=marks)
-        alike[type(mistake.stage), mistake.caught_by].append(case)
-    return [case for cases in alike.values() for case in share(cases, 10)]
+        alike[mistake.caught_by].append(case)
+    return [case for cases in alike.values() for case in share(cases, 20)]
 
 
 @pytest.mark.parametrize("mistake", parameters())

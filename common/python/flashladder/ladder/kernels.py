@@ -27,6 +27,7 @@ from flashladder.running.verify import Comparison, check
 _COMMENT = re.compile(rb"//[^\n]*")
 # Of common/host.
 LAUNCHER = ("launch.cpp", "launch_backward.cpp", "launch_decode.cpp", "launch_ring.cpp", "tensor_maps.cpp")
+ONLY = "-DFLASH_ONLY_"  # and which instances alone are built
 MULTIPROCESSORS = 132  # of an H100 or H200: what a small problem is made as wide as, where it runs on a GPU
 TABLE = "instances.h"  # beside the kernel of a stage that has many: which are built, and which of them runs what
 
@@ -256,12 +257,15 @@ def _name(command: list[str], files: list[Path]) -> str:
 
 
 def _launcher(flags: list[str], sources: list[Path], included: list[Path]) -> list[Path]:
-    """The objects of the launcher, which no kernel.cu changes, in build/launcher. Cached by content."""
+    """The objects of the launcher, which no kernel.cu changes, in build/launcher. Cached by content: they have no code
+    for a GPU, and launch.cpp alone asks which instances are built."""
     folder = build_directory() / "launcher"
     folder.mkdir(parents=True, exist_ok=True)
+    host = [word for word in flags if not word.startswith("--generate-code")]
+    plain = [word for word in host if not word.startswith(ONLY)]
     objects = []
     for source in sources:
-        command = [*flags, "-c"]
+        command = [*(host if ONLY[2:] in source.read_text() else plain), "-c"]
         objects.append(folder / f"{source.stem}.{_name(command, [source, *included])}.o")
         if not objects[-1].exists():
             _compiled(objects[-1], command, [source])
@@ -285,7 +289,7 @@ def compile_kernel(kernel: Path, stage: WithKernel, *options: str, only: str | N
     exports = ROOT / "common/cmake/stage.map"
     common = headers()
     included = sorted([*common, *headers(stage.folder), *headers(kernel.parent)])
-    flags = [*stage_flags(stage), *([f"-DFLASH_ONLY_{only}"] if only else [])]
+    flags = [*stage_flags(stage), *([f"{ONLY}{only}"] if only else [])]
     command = [*flags, "-cudart", "shared", "-shared"]
     command += [f"-Xlinker=--version-script={exports.relative_to(ROOT)}"]  # nvcc takes such a word apart at a space
     command += [f"-I{stage.folder}", *options]

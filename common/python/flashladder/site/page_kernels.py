@@ -69,10 +69,10 @@ class Offered:
 
 def offered() -> list[Offered]:
     """All of them, by stage: the stage, its variants, its mistakes."""
-    found = []
+    found, variants = [], ablations.ablations()
     for stage in stages.all_stages():
         found.append(Offered(stage.id, stage, "stage", f"Stage {stage.id}: {stage.title}"))
-        of_stage = [one for one in ablations.ablations() if one.stage.number == stage.number]
+        of_stage = [one for one in variants if one.stage.number == stage.number]
         changed = [one for one in of_stage if one.name in VARIANTS.get(stage.slug, ())]
         found += [Offered(f"{stage.id}-{one.name}", stage, "variant", one.title, one) for one in changed]
         found += [Offered(one.id, stage, "mistake", one.mistake, one) for one in _mistakes(stage)]
