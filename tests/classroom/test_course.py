@@ -6,7 +6,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-from assignment_files import assignment_text
+from graded import assignment_text
 
 from flashladder.classroom import assignment, batch, exercise, late, marks, pool, roster
 from flashladder.classroom.batch import Options
