@@ -26,7 +26,7 @@ def pytest_collection_modifyitems(config, items):
     third case alone, from the second on, and of test_c every seventh, from the first on. For tests that run others
     again, where what differs between these cases is not what the second run is for.
 
-    And leaves out the simulator's long tests where it is as it was when they passed (commands/tested.py).
+    And leaves out the simulator's long tests where it is as it was when they passed (commands/testing.py).
     """
     order = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: order.get(item.path.stem, len(order)))
@@ -47,11 +47,11 @@ def pytest_collection_modifyitems(config, items):
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = kept
-    from flashladder.commands import tested
+    from flashladder.commands import testing
     from flashladder.core.paths import ROOT
 
-    if reason := tested.why_left_out():
-        folders = [ROOT / name for name in tested.OF_THE_SIMULATOR]
+    if reason := testing.why_left_out():
+        folders = [ROOT / name for name in testing.OF_THE_SIMULATOR]
         for item in items:
             if item.get_closest_marker("long") and any(item.path.is_relative_to(folder) for folder in folders):
                 item.add_marker(pytest.mark.skip(reason=reason))

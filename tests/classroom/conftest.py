@@ -4,8 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from assignment_files import assignment_text
-from graded import SIMULATOR
+from graded import SIMULATOR, assignment_text
 
 from flashladder.classroom import assignment, exercise, isolation
 from flashladder.classroom.device_code import Sandbox

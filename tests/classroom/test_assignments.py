@@ -9,7 +9,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from assignment_files import assignment_text
+from graded import assignment_text
 
 from flashladder.classroom import assignment, check, exercise, handout, services
 from flashladder.classroom.closure import closure

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from flashladder.classroom import assignment, batch, certificates, pool, submissions
+from flashladder.classroom import assignment, batch, pool, submissions
 from flashladder.classroom.task import grader_hash, task_of
 from flashladder.core.environment import for_python
 from flashladder.core.errors import FlashLadderError
@@ -196,7 +196,7 @@ def test_dask_gives_the_same_files_though_a_worker_is_killed(small, fake_grader,
     texts = {f"s{number}": f"correct {number / 10}\nsleep 0.3" for number in range(5)}
     folder = handed_in(texts)
     batch.grade_class(small, folder, tmp_path / "plain", pool.local(2), fake_grader)
-    security = certificates.security(certificates.make(tmp_path / "certificates"))
+    security = pool.security(pool.make_certificates(tmp_path / "certificates"))
     with (
         pool._local_cluster(2, security) as cluster,
         distributed.Client(cluster, set_as_default=False, security=security) as client,
@@ -240,16 +240,16 @@ def test_no_scheduler_is_spoken_to_without_the_classs_certificates(tmp_path):
             pass
         with pytest.raises(FlashLadderError, match="does not exist"), pool.connect(scheduler, None, tmp_path):
             pass
-    folder = certificates.make(tmp_path / "certificates")
+    folder = pool.make_certificates(tmp_path / "certificates")
     assert {file.name: file.stat().st_mode & 0o777 for file in folder.iterdir()} == {
         "class.pem": 0o600, "class.key": 0o600}  # fmt: skip
     with pytest.raises(FlashLadderError, match="the class has its certificates"):
-        certificates.make(folder)
+        pool.make_certificates(folder)
     (folder / "class.key").chmod(0o644)
     with pytest.raises(FlashLadderError, match="can be read by others"):
-        certificates.security(folder)
+        pool.security(folder)
     (folder / "class.key").chmod(0o600)
-    assert certificates.security(folder).require_encryption and distributed.Security
+    assert pool.security(folder).require_encryption and distributed.Security
 
 
 @pytest.mark.long
@@ -257,8 +257,8 @@ def test_a_stranger_is_not_answered(tmp_path):
     """Neither in plain words nor with a certificate of his own."""
     pytest.importorskip("cryptography", reason="cryptography is not installed (extra: classroom)")
     distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed (extra: classroom)")
-    own = certificates.security(certificates.make(tmp_path / "own"))
-    strange = certificates.security(certificates.make(tmp_path / "strange"))
+    own = pool.security(pool.make_certificates(tmp_path / "own"))
+    strange = pool.security(pool.make_certificates(tmp_path / "strange"))
     with pool._local_cluster(1, own) as cluster:
         address = cluster.scheduler_address
         assert address.startswith("tls://127.0.0.1:")
@@ -277,7 +277,7 @@ def test_a_job_script_is_made_of_dasks_configuration(kind, submits, tmp_path):
     pytest.importorskip("dask_jobqueue", reason="dask-jobqueue is not installed (extra: classroom)")
     settings = {"cores": 2, "memory": "4GB", "walltime": "00:30:00", "queue": "teaching", "interface": "lo"}
     with dask.config.set({f"jobqueue.{kind}.{name}": value for name, value in settings.items()}):
-        security = certificates.security(certificates.make(tmp_path / "certificates"))
+        security = pool.security(pool.make_certificates(tmp_path / "certificates"))
         with pool.cluster(kind, security=security) as cluster:
             script = cluster.job_script()
             assert cluster.scheduler_address.startswith("tls://")

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-from assignment_files import assignment_text
+from graded import assignment_text
 
-from flashladder.classroom import assignment, batch, exercise, late, marks, overrides, pool, roster
+from flashladder.classroom import assignment, batch, exercise, late, marks, pool, roster
 from flashladder.classroom.batch import Options
 from flashladder.commands import classroom
 from flashladder.core.errors import FlashLadderError
@@ -126,7 +126,7 @@ why = "the harness was wrong"
 def test_a_correction_survives_every_run_and_says_whose_it_is(graded, tmp_path):
     one = with_deadline("")
     (tmp_path / "out").mkdir()
-    (tmp_path / "out" / overrides.FILE).write_text(CORRECTION)
+    (tmp_path / "out" / marks.FILE).write_text(CORRECTION)
     _, rows, out = graded(one)
     words = f"05 {FIRST}: 75 points by B. Meyer (the grader gave 50): the harness was wrong"
     assert rows["cho"]["points"] == "75" and rows["cho"]["corrected"] == words and rows["ben"]["points"] == "50"
@@ -134,7 +134,7 @@ def test_a_correction_survives_every_run_and_says_whose_it_is(graded, tmp_path):
     _, rows, out = graded(one, Options(only="cho"))
     assert rows["cho"]["points"] == "75"
     assert "by B. Meyer" in (out / "students/cho/report.html").read_text()
-    (out / overrides.FILE).write_text(CORRECTION.replace(f'exercise = "05 {FIRST}"\n', "").replace("cho", "dan"))
+    (out / marks.FILE).write_text(CORRECTION.replace(f'exercise = "05 {FIRST}"\n', "").replace("cho", "dan"))
     summary, rows, _ = graded(one)
     assert summary.nobodys == ["dan (overrides.toml)"] and rows["cho"]["points"] == "50"
 
@@ -153,9 +153,9 @@ def test_a_correction_survives_every_run_and_says_whose_it_is(graded, tmp_path):
 )
 def test_a_correction_that_makes_no_sense_is_refused_in_words(tmp_path, change, words):
     assert change[0] in CORRECTION
-    (tmp_path / overrides.FILE).write_text(CORRECTION.replace(*change))
+    (tmp_path / marks.FILE).write_text(CORRECTION.replace(*change))
     with pytest.raises(FlashLadderError, match=words):
-        overrides.read(tmp_path / overrides.FILE, with_deadline(""))
+        marks.read(tmp_path / marks.FILE, with_deadline(""))
 
 
 @pytest.mark.long

@@ -14,9 +14,9 @@ from shares import share
 
 from flashladder.classroom import device_code, exercise, isolation, trials
 from flashladder.classroom.assignment import Sizes
+from flashladder.classroom.cases import draw
 from flashladder.classroom.device_code import Sandbox
 from flashladder.classroom.grading import as_json, grade
-from flashladder.classroom.inputs import draw
 from flashladder.classroom.screening import objections
 from flashladder.core.paths import ROOT
 from flashladder.core.problem import Problem

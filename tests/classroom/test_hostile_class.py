@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from assignment_files import assignment_text
+from graded import assignment_text
 from hostile import EXERCISE, HONEST, STAGE, write
 from shares import share
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from assignment_files import assignment_text
+from graded import assignment_text
 
 from flashladder.classroom import exercise
 from flashladder.core.environment import for_python

@@ -4,7 +4,7 @@ ladder's numbers in it is wrong there."""
 import re
 
 import pytest
-from assignment_files import assignment_text
+from graded import assignment_text
 from shares import share
 
 from flashladder.classroom import assignment, cases, exercise, handout, judge

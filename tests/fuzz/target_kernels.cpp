@@ -10,7 +10,7 @@
 #include "lower/module.h"
 #include "machine/launch.h"
 #include "memory/global_memory.h"
-#include "report/json.h"
+#include "report/report.h"
 
 namespace fuzz {
 namespace {

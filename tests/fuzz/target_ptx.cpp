@@ -8,7 +8,6 @@
 #include "machine/launch.h"
 #include "memory/global_memory.h"
 #include "ptx/parser.h"
-#include "report/json.h"
 #include "report/report.h"
 
 namespace fuzz {

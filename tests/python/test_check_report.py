@@ -14,7 +14,7 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
 from flashladder.ladder.kernels import code_hash
-from flashladder.measuring import recorded, report_archive, report_check
+from flashladder.measuring import recorded, report_check
 
 TODAY = datetime.date(2026, 2, 1)
 COMMIT = "0123456789ab"
@@ -37,7 +37,7 @@ def row(stage: stages.Kernel, length: int = 1024, tflops: float = 100.0) -> dict
 
 
 @pytest.fixture
-def report() -> report_archive.Report:
+def report() -> report_check.Report:
     """A report of an A100 with which nothing is wrong."""
     provenance = {
         "date": "2026-01-31 12:00 UTC",
@@ -55,7 +55,7 @@ def report() -> report_archive.Report:
     ceiling = {"name": "cuBLAS matmul", "kind": "ceiling", "dtype": "bf16", "tflops": 260.0}
     rows.append(ceiling | {"ms": {"p20": 1.0, "median": 1.1, "p80": 1.2}})
     record = {"version": 1, "provenance": provenance, "settings": {}, "measurements": rows, "skipped": []}
-    return report_archive.Report({"A100-SXM4-80GB.json": record}, {"summary.txt": SUMMARY})
+    return report_check.Report({"A100-SXM4-80GB.json": record}, {"summary.txt": SUMMARY})
 
 
 def show(commit: str, path: str) -> bytes | None:
@@ -210,7 +210,7 @@ def test_a_stale_kernel_is_a_remark(report):
 @pytest.mark.parametrize("name", [file.name for file in sorted(recorded.RECORDED.glob("H200*.json"))])
 def test_what_ships_has_no_wrong_measurement(name):
     """Its commits may be beyond a shallow clone: only its figures are judged."""
-    one = report_archive.read(recorded.RECORDED / name)
+    one = report_check.read(recorded.RECORDED / name)
     everything = report_check.check(one, show, datetime.date(2100, 1, 1)).errors
     found = [error for error in everything if "commit" not in error and "summary.txt" not in error]
     assert not [error for error in found if not error.startswith("no GPU.json")], found
@@ -226,18 +226,18 @@ def packed(folder, report) -> None:
 def test_what_is_packed_is_read_again(tmp_path, report):
     packed(tmp_path, report)
     (tmp_path / "notes.md").write_text("not of a report")
-    file = report_archive.pack(tmp_path, "A100")
+    file = report_check.pack(tmp_path, "A100")
     assert file.name == "A100-gpu-report.zip"
-    again = report_archive.read(file)
+    again = report_check.read(file)
     assert (again.records, again.texts, again.faults) == (report.records, report.texts, [])
-    assert report_archive.read(tmp_path).records == report.records
+    assert report_check.read(tmp_path).records == report.records
     with tarfile.open(tmp_path / "report.tar.gz", "w:gz") as archive:
         archive.add(tmp_path / "summary.txt", "folder/summary.txt")
-    assert report_archive.read(tmp_path / "report.tar.gz").texts == report.texts
+    assert report_check.read(tmp_path / "report.tar.gz").texts == report.texts
 
 
 def test_a_hostile_archive_writes_nothing_and_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(report_archive, "MOST_BYTES", 1000)
+    monkeypatch.setattr(report_check, "MOST_BYTES", 1000)
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         archive.writestr("../../x.json", "{}")
         archive.writestr("big.json", "0" * 1001)
@@ -250,11 +250,11 @@ def test_a_hostile_archive_writes_nothing_and_is_told(tmp_path, monkeypatch):
         link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
         archive.addfile(link, io.BytesIO())
     before = sorted(tmp_path.rglob("*"))
-    read = report_archive.read(tmp_path / "a.zip")
+    read = report_check.read(tmp_path / "a.zip")
     assert set(read.records) == {"x.json"}
     for said in ("big.json: more than", "list.json: holds a list", "broken.json: cannot be", "x.json: twice"):
         assert any(said in fault for fault in read.faults), (said, read.faults)
-    assert "link.json: more than" in report_archive.read(tmp_path / "a.tar").faults[0]
+    assert "link.json: more than" in report_check.read(tmp_path / "a.tar").faults[0]
     assert sorted(tmp_path.rglob("*")) == before
 
 

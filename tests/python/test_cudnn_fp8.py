@@ -7,7 +7,7 @@ import types
 import pytest
 
 from flashladder.core.problem import Problem
-from flashladder.measuring import bench, cudnn_fp8, cudnn_package, gpu_memory, peers
+from flashladder.measuring import bench, cudnn_peers, gpu_memory, peers
 
 PROBLEM = Problem(B=2, Hq=3, Nq=64, d_head=64, dtype="e4m3", causal=True)
 
@@ -89,7 +89,7 @@ def package(monkeypatch):
             return lambda: self.step(name)
 
     made.pygraph, made.create_handle = Graph, lambda: "handle"
-    cudnn_package.handle.cache_clear()
+    cudnn_peers.handle.cache_clear()
     monkeypatch.setitem(sys.modules, "cudnn", made)
     torch = types.SimpleNamespace(float8_e4m3fn="e4m3", uint8="bytes", bfloat16="bf16")
     torch.empty = lambda shape, **rest: Tensor(shape if isinstance(shape, tuple) else (shape,))
@@ -99,7 +99,7 @@ def package(monkeypatch):
     torch.ops = types.SimpleNamespace(aten=aten)
     monkeypatch.setattr(gpu_memory, "torch", torch)
     yield made
-    cudnn_package.handle.cache_clear()
+    cudnn_peers.handle.cache_clear()
 
 
 def tensors(problem=PROBLEM) -> dict:
@@ -108,13 +108,13 @@ def tensors(problem=PROBLEM) -> dict:
 
 def test_the_graph_is_of_the_problem(package):
     given = tensors()
-    launch, _, facts = cudnn_fp8.attention(PROBLEM, given)
+    launch, _, facts = cudnn_peers.attention(PROBLEM, given)
     launch()
     (graph,) = package.graphs
     assert facts == {"output": "e4m3"}
     assert graph.operands["attn_scale"] == PROBLEM.scale and graph.operands["right_bound"] == 0
     assert graph.operands["diagonal_alignment"] == "top left" and graph.operands["generate_stats"] is False
-    assert set(cudnn_fp8.SCALES) | {"q", "k", "v"} <= set(graph.operands)
+    assert set(cudnn_peers.SCALES) | {"q", "k", "v"} <= set(graph.operands)
     assert graph.inputs["q"].described["dim"] == [2, 3, 64, 64]
     assert graph.inputs["k"].described["stride"] == [3 * 64 * 64, 64 * 64, 64, 1]
     assert [graph.inputs[name].described["data_type"] for name in ("v", "scale_o")] == ["e4m3", "float"]
@@ -128,8 +128,8 @@ def test_the_graph_is_of_the_problem(package):
 
 
 def test_a_mask_is_at_the_last_key(package):
-    cudnn_fp8.attention(Problem(B=1, Hq=1, Nq=64, Nkv=128, d_head=64, dtype="e4m3", causal=True), tensors())
-    cudnn_fp8.attention(Problem(B=1, Hq=1, Nq=64, d_head=64, dtype="e4m3"), tensors())
+    cudnn_peers.attention(Problem(B=1, Hq=1, Nq=64, Nkv=128, d_head=64, dtype="e4m3", causal=True), tensors())
+    cudnn_peers.attention(Problem(B=1, Hq=1, Nq=64, d_head=64, dtype="e4m3"), tensors())
     causal, full = package.graphs
     assert causal.operands["diagonal_alignment"] == "bottom right" and "right_bound" not in full.operands
 
@@ -139,11 +139,11 @@ def test_a_mask_is_at_the_last_key(package):
 )
 def test_whatever_fails_is_told_and_no_more(package, step):
     package.fails = step
-    with pytest.raises(cudnn_package.Unavailable, match="^package .*: OverflowError: no such kernel$"):
-        cudnn_fp8.attention(PROBLEM, tensors())
+    with pytest.raises(cudnn_peers.Unavailable, match="^package .*: OverflowError: no such kernel$"):
+        cudnn_peers.attention(PROBLEM, tensors())
     package.fails = "execute"
-    launch, *_ = cudnn_fp8.attention(PROBLEM, tensors())
-    with pytest.raises(cudnn_package.Unavailable, match="no such kernel"):
+    launch, *_ = cudnn_peers.attention(PROBLEM, tensors())
+    with pytest.raises(cudnn_peers.Unavailable, match="no such kernel"):
         launch()
 
 
@@ -180,7 +180,7 @@ def test_without_the_package_the_record_says_so(monkeypatch):
     ((row),) = one.skipped
     assert (row["name"], row["dtype"]) == ("cuDNN FP8", "e4m3")
     assert row["reason"] == "package nvidia-cudnn-frontend not there"
-    assert cudnn_package.version() == {}
+    assert cudnn_peers.version() == {}
 
 
 def test_a_package_that_cannot_be_loaded_is_told_in_its_words(monkeypatch):
@@ -191,8 +191,8 @@ def test_a_package_that_cannot_be_loaded_is_told_in_its_words(monkeypatch):
 
     monkeypatch.delitem(sys.modules, "cudnn", raising=False)
     monkeypatch.setattr(sys, "meta_path", [Broken(), *sys.meta_path])
-    with pytest.raises(cudnn_package.Unavailable, match="OSError: libcudnn.so.9: cannot open"):
-        cudnn_fp8.attention(PROBLEM, tensors())
+    with pytest.raises(cudnn_peers.Unavailable, match="OSError: libcudnn.so.9: cannot open"):
+        cudnn_peers.attention(PROBLEM, tensors())
 
 
 def test_the_record_has_the_packages_version(package, monkeypatch):

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from flashladder.commands import figure_lists, figures, quotes, results
+from flashladder.commands import figure_lists, figures, results
 from flashladder.core.errors import FlashLadderError  # noqa: E402
 from flashladder.core.paths import ROOT  # noqa: E402
 from flashladder.lessons import notebook_format, sections  # noqa: E402
@@ -20,7 +20,7 @@ def place(file) -> str:
 
 @pytest.mark.parametrize("file", results.documents(), ids=place)
 def test_numbers_in_sentences_are_what_is_recorded(file):
-    faults = quotes.faults(results.parts_of(file), file)
+    faults = figure_lists.faults(results.parts_of(file), file)
     assert not faults, f"{place(file)}: run `make results`, and read the sentences again:\n" + "\n".join(faults)
 
 
@@ -193,7 +193,7 @@ def test_counters_of_a_stage_and_of_a_variant():
     ],
 )
 def test_a_source_is_rounded_as_the_text_rounds(value, like, text):
-    assert quotes.rounded(value, like) == text
+    assert figure_lists.rounded(value, like) == text
 
 
 @pytest.fixture
@@ -213,15 +213,15 @@ QUOTED = "Stage 09 makes 300\nTFLOP/s, +50% (stale) more than 08.\n\nIn all 1,00
 def test_numbers_are_found_by_their_words(measured, listed, tmp_path):
     file = tmp_path / "a.md"
     listed({"makes {} TFLOP/s, {} more": ["tflops(9)", "tflops(9) / tflops(8) - 1"], "In all {} and": "1000"})
-    assert quotes.faults([QUOTED], file) == []
-    assert quotes.fill([QUOTED], file) == [QUOTED]
+    assert figure_lists.faults([QUOTED], file) == []
+    assert figure_lists.fill([QUOTED], file) == [QUOTED]
     wrong = QUOTED.replace("300", "299.0").replace("1,000", "999")
-    assert quotes.faults([wrong], file) == [
+    assert figure_lists.faults([wrong], file) == [
         'line 1: "makes {} TFLOP/s, {} more": the text says 299.0, tflops(9) is 300.0',
         'line 4: "In all {} and": the text says 999, 1000 is 1,000',
     ]
-    assert quotes.fill([wrong], file) == [QUOTED.replace("300", "300.0")]
-    assert "cell 2 of its text, line 4" in quotes.faults(["# Title", wrong], file)[1]
+    assert figure_lists.fill([wrong], file) == [QUOTED.replace("300", "300.0")]
+    assert "cell 2 of its text, line 4" in figure_lists.faults(["# Title", wrong], file)[1]
 
 
 @pytest.mark.parametrize(
@@ -240,13 +240,13 @@ def test_numbers_are_found_by_their_words(measured, listed, tmp_path):
 def test_what_a_list_cannot_say(measured, listed, tmp_path, sources, words):
     listed(sources)
     with pytest.raises(FlashLadderError, match=words):
-        quotes.faults([QUOTED], tmp_path / "a.md")
+        figure_lists.faults([QUOTED], tmp_path / "a.md")
 
 
 def test_words_in_a_table_that_is_generated_are_no_sentence(listed, tmp_path):
     listed({"all {} and": "7"})
     block = "<!-- results: table x -->\nall 8 and\n<!-- end results -->\n"
-    assert quotes.faults([block + "all 7 and"], tmp_path / "a.md") == []
+    assert figure_lists.faults([block + "all 7 and"], tmp_path / "a.md") == []
 
 
 DECLARED = {
@@ -324,11 +324,11 @@ def cells_of(file, kind: str) -> list[str]:
 @pytest.mark.parametrize("file", LESSONS, ids=place)
 def test_a_throughput_in_a_lesson_has_a_source(file):
     parts = results.parts_of(file)
-    sourced = {(one.part, one.start) for one in quotes.find(parts, file)}
+    sourced = {(one.part, one.start) for one in figure_lists.find(parts, file)}
     faults = [
         match[0]
         for index, part in enumerate(parts)
-        for match in _TYPED.finditer(quotes.prose(part))
+        for match in _TYPED.finditer(figure_lists.prose(part))
         if (index, match.start("number")) not in sourced
     ]
     assert not faults, f"{place(file)}: {', '.join(faults)}: say where it comes from in {figure_lists.list_of(file)}"
@@ -354,7 +354,7 @@ def test_a_lesson_names_the_gpu_that_it_quotes(file):
     another say gpu=, in a paragraph with its name."""
     parts = results.parts_of(file)
     text = "\n\n".join(parts + cells_of(file, "code"))
-    found = quotes.find(parts, file)
+    found = figure_lists.find(parts, file)
     main = (figure_lists.gpu_of(file) or recorded.MAIN).split()[1]
     if any(_THROUGHPUT.search(one.source) for one in found):
         assert main in text, f"it quotes throughputs and does not name the {main}"

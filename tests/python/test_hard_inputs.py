@@ -6,14 +6,14 @@ import pytest
 from flashladder.commands import results
 from flashladder.core.problem import Problem
 from flashladder.ladder.ablations import ablations
-from flashladder.measuring import hard_inputs, recorded
+from flashladder.measuring import ablation_times, recorded
 
 PROBLEM = Problem(Hq=1, Nq=64, Nkv=1000, d_head=128)
 
 
 def octaves(kind: str) -> np.ndarray:
     """Of the scores that K's first column makes with Q's, which is 1: their exponents as powers of two, by key."""
-    first, _ = hard_inputs.keys(kind, PROBLEM)
+    first, _ = ablation_times.keys(kind, PROBLEM)
     return first * PROBLEM.scale * np.log2(np.e)
 
 
@@ -21,7 +21,7 @@ def test_growing_scores_grow_in_the_order_of_the_visits():
     scores = octaves("growing")
     assert scores.shape == (1000,)
     last, before = scores[896:].max(), scores[768:896].max()  # the last tile of 128 keys comes first
-    assert before - last == pytest.approx(hard_inputs.OCTAVES_A_TILE, rel=1e-3)
+    assert before - last == pytest.approx(ablation_times.OCTAVES_A_TILE, rel=1e-3)
     assert (np.diff(scores) < 0).all()
 
 
@@ -32,7 +32,7 @@ def test_one_key_has_all_of_the_weight_and_is_visited_last():
 
 @pytest.mark.parametrize("kind", ["normal", "huge", "tiny"])
 def test_others_stay_random_by_a_factor(kind):
-    first, factor = hard_inputs.keys(kind, PROBLEM)
+    first, factor = ablation_times.keys(kind, PROBLEM)
     assert first is None and factor == {"normal": 1, "huge": 100, "tiny": 1e-4}[kind]
 
 

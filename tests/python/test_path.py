@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from flashladder.classroom import blank, done, exercise, path, progress, puzzles
+from flashladder.classroom import blank, done, exercise, progress, puzzles
 from flashladder.classroom.judge import Finding, Judgement
 from flashladder.commands import following
 from flashladder.core.errors import FlashLadderError
@@ -19,8 +19,8 @@ def places(tmp_path, monkeypatch):
     return tmp_path
 
 
-def of(number: int) -> path.Part:
-    return next(part for part in path.way() if part.stage.number == number)
+def of(number: int) -> following.Part:
+    return next(part for part in following.way() if part.stage.number == number)
 
 
 def finish(number: int) -> None:
@@ -43,7 +43,7 @@ def test_a_beginner_starts_with_the_first_lesson(capsys):
 
 
 def test_every_stage_has_minutes_and_every_step_a_command():
-    for part in path.way():
+    for part in following.way():
         assert 15 <= part.lesson_minutes <= 120 and part.steps
         for step in part.steps:
             assert 2 <= step.minutes <= 180 and step.command.startswith("make ") and not (step.done or step.begun)
@@ -64,16 +64,16 @@ def test_who_is_off_the_core_path_is_told_its_next_stop(capsys):
     following.run()
     printed = capsys.readouterr().out
     assert "Next: stage 07" in printed and "The next one is stage 09, Double buffering: about 40 min" in printed
-    assert path.next_stop(path.way()).stage.slug == "double_buffering"
+    assert following.next_stop(following.way()).stage.slug == "double_buffering"
 
 
 def test_a_stage_that_is_done_leads_to_the_next():
     finish(3)
     assert not of(3).left and of(3).minutes_left == 0
-    assert path.current(path.way()).stage.number == 4
-    last = path.way()[-1].stage.number
+    assert following.current(following.way()).stage.number == 4
+    last = following.way()[-1].stage.number
     finish(last)
-    assert path.current(path.way()) is None
+    assert following.current(following.way()) is None
 
 
 def test_a_begun_file_counts_as_begun_and_its_command_goes_on():
@@ -118,7 +118,7 @@ def test_a_damaged_record_is_told_and_stays(content):
 
 
 def test_at_the_end_the_parts_on_gradients_and_decode_are_named(capsys):
-    for part in path.way():
+    for part in following.way():
         finish(part.stage.number)
     following.run()
     printed = capsys.readouterr().out
@@ -127,5 +127,5 @@ def test_at_the_end_the_parts_on_gradients_and_decode_are_named(capsys):
         (stages.backward_stages(), "backward_naive.ipynb"),
         (stages.decode_stages(), "decode_naive.ipynb"),
     ):
-        first = path.notebook(part[0])
+        first = following.notebook(part[0])
         assert first.endswith(begins) and first in printed

@@ -21,11 +21,11 @@ from flashladder.measuring import (
     profile,
     recorded,
 )
-from flashladder.plot import climbing, decoding, fragments, masking, softmax, style  # noqa: E402
+from flashladder.plot import climbing, fragments, masking, softmax, style  # noqa: E402
 from flashladder.plot.errors import error_ratio  # noqa: E402
+from flashladder.plot.fragments import MOST, budget  # noqa: E402
 from flashladder.plot.iteration import STEPS  # noqa: E402
-from flashladder.plot.limits import limits_of  # noqa: E402
-from flashladder.plot.registers import MOST, budget  # noqa: E402
+from flashladder.plot.roofline import busy, limits_of  # noqa: E402
 from flashladder.plot.style import PALE  # noqa: E402
 from flashladder.plot.swizzle import place_of  # noqa: E402
 from flashladder.running import timeline  # noqa: E402
@@ -262,7 +262,7 @@ def test_decode_lies_below_the_slope_of_reading():
 
 @pytest.mark.parametrize("blocks, places, share", [(32, 132, 32 / 132), (132, 132, 1.0), (133, 132, 133 / 264)])
 def test_a_wave_is_as_long_as_the_others_whatever_is_in_it(blocks, places, share):
-    assert decoding.busy(blocks, places) == pytest.approx(share)
+    assert busy(blocks, places) == pytest.approx(share)
     figure = plot.waves(rows=blocks, places=places, parts=(1,), most=2)
     machine = figure.axes[0]
     waves = -(-blocks // places)

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from flashladder.commands import figures, gpu_report, profiler_pages, quotes, results
+from flashladder.commands import figure_lists, figures, gpu_report, profiler_pages, results
 from flashladder.core.device import Device, Gpu
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT
 from flashladder.ladder import ablations, stages
-from flashladder.measuring import ncu, profiler, profiler_tables, recorded
+from flashladder.measuring import ncu, profiler, recorded
 
 STALL = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
 GPU = Device("gpu", Gpu("NVIDIA Fake", 90, "1.0", 1024))
@@ -173,25 +173,25 @@ def test_before_there_is_a_record(monkeypatch):
 
 
 def test_tables(record, tmp_path):
-    head, body = profiler_tables.lines(record, "swizzle")
+    head, body = profiler_pages.lines(record, "swizzle")
     assert head == ["", "04_tensor_cores\\*", "05_swizzle"]
     assert ["ldmatrix: wavefronts", "320", "320"] in body and ["cp.async: wavefronts", "-", "-"] in body
-    assert profiler_tables.stalls(record)[1] == [
+    assert profiler_pages.stalls(record)[1] == [
         ["selected", "1.00", "1.00"], ["barrier", "0.75", "0.75"], ["all", "1.75", "1.75"],
     ]  # fmt: skip
-    assert ["mma", "50.0%", "50.0%"] in profiler_tables.samples(record)[1]
-    assert profiler_tables.hottest(record, "5")[1][2] == [
+    assert ["mma", "50.0%", "50.0%"] in profiler_pages.samples(record)[1]
+    assert profiler_pages.hottest(record, "5")[1][2] == [
         "2", "`BAR.SYNC.DEFER_BLOCKING 0x0`", "15.0%", "barrier 14.5%, long_sb 0.5%",
     ]  # fmt: skip
-    assert profiler_tables.section(record, "speed-of-light", "5")[1] == [["Duration", "2.00 ms"]]
-    assert profiler_tables.advice(record, "5")[1] == [
+    assert profiler_pages.section(record, "speed-of-light", "5")[1] == [["Duration", "2.00 ms"]]
+    assert profiler_pages.advice(record, "5")[1] == [
         ["Memory Workload Analysis Tables", "8-way bank \\| conflict, here"]
     ]
     assert results.STALE_NOTE in profiler_pages.page("stalls")
     assert results.STALE_NOTE not in profiler_pages.page("hottest", "5")
     assert profiler_pages.page("hottest", "9").startswith("Not recorded")
     with pytest.raises(FlashLadderError, match="table is first, swizzle"):
-        profiler_tables.lines(record, "colours")
+        profiler_pages.lines(record, "colours")
 
 
 def test_the_chapter_is_filled_from_a_record(record, monkeypatch):
@@ -208,7 +208,7 @@ def test_the_chapter_is_filled_from_a_record(record, monkeypatch):
     for block in own:
         filled = results.fill(block[0], file)
         assert results.NOTHING not in filled and results.fill(filled, file) == filled, block["what"]
-    for one in quotes.of(file):
+    for one in figure_lists.of(file):
         for source in one.sources:
             if "profiled(" in source:
                 figures.value_of(source)  # and it does not raise Unrecorded
@@ -225,13 +225,13 @@ def test_the_variant_that_is_profiled_exists():
 def test_kernels_for_hopper_have_tables_of_their_own(record):
     record["kernels"].append(entry(stages.get("wgmma").number))
     wgmma = stages.get("wgmma").name
-    assert profiler_tables.lines(record, "first")[0] == ["", "04_tensor_cores\\*", "05_swizzle"]
-    assert profiler_tables.lines(record, "hopper")[0] == ["", wgmma]
-    assert profiler_tables.stalls(record)[0] == ["cycles", "04_tensor_cores\\*", "05_swizzle"]
-    assert profiler_tables.stalls(record, "hopper")[0] == ["cycles", wgmma]
+    assert profiler_pages.lines(record, "first")[0] == ["", "04_tensor_cores\\*", "05_swizzle"]
+    assert profiler_pages.lines(record, "hopper")[0] == ["", wgmma]
+    assert profiler_pages.stalls(record)[0] == ["cycles", "04_tensor_cores\\*", "05_swizzle"]
+    assert profiler_pages.stalls(record, "hopper")[0] == ["cycles", wgmma]
     assert f"| found at | {wgmma} |" in profiler_pages.page("samples", "hopper")
     with pytest.raises(FlashLadderError, match="'hopper' or nothing"):
-        profiler_tables.samples(record, "blackwell")
+        profiler_pages.samples(record, "blackwell")
     record["kernels"].pop()
     assert profiler_pages.page("hopper").startswith("Not recorded")
 

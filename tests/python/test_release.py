@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hostcc import ROOT
 
-from flashladder.commands import release, tested
+from flashladder.commands import release, testing
 from flashladder.core.errors import FlashLadderError
 from flashladder.measuring import recorded
 
@@ -33,7 +33,7 @@ def clone(tmp_path, monkeypatch) -> Path:
     git(folder, "add", "-A")
     git(folder, "commit", "-qm", "first")
     monkeypatch.setenv("FLASHLADDER_BUILD", str(tmp_path / "build"))
-    tested.remember("all", 0, tested.commit_of(folder), folder)
+    testing.remember("all", 0, testing.commit_of(folder), folder)
     return folder
 
 
@@ -47,7 +47,7 @@ def change(clone: Path, name: str, old: str, new: str) -> None:
     assert old in text
     (clone / name).write_text(text.replace(old, new))
     git(clone, "commit", "-qam", "change")
-    tested.remember("all", 0, tested.commit_of(clone), clone)
+    testing.remember("all", 0, testing.commit_of(clone), clone)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def change(clone: Path, name: str, old: str, new: str) -> None:
         ),
         (lambda c: git(c, "commit", "-q", "--allow-empty", "-m", "x"), "`make test` and `make test-long`: not known"),
         (
-            lambda c: tested.remember("long", 1, tested.commit_of(c), c),
+            lambda c: testing.remember("long", 1, testing.commit_of(c), c),
             "`make test-long`: not known to have passed",
         ),
     ],
@@ -88,10 +88,10 @@ def test_a_version_is_three_numbers(version):
 
 
 def test_tests_of_changed_files_count_for_nothing(clone):
-    before = tested.commit_of(clone)
+    before = testing.commit_of(clone)
     (clone / "CHANGELOG.md").write_text("changed while they ran")
-    tested.remember("all", 0, before, clone)
-    assert tested.passed(clone) == set() and tested.commit_of(clone) is None
+    testing.remember("all", 0, before, clone)
+    assert testing.passed(clone) == set() and testing.commit_of(clone) is None
 
 
 def test_what_is_written(clone):

@@ -13,8 +13,8 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import simulator_library, stage_library
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
-from flashladder.measuring import beside_clocks, step_clocks
-from flashladder.simulator import clocks, perfetto, replay, steps, trace, warps
+from flashladder.measuring import model_clocks
+from flashladder.simulator import clocks, replay, steps, trace, warps
 
 SMALL = Problem(B=1, Hq=2, Nq=256, d_head=128, dtype="bf16")
 LONG = Problem(B=1, Hq=2, Nq=512, d_head=128, dtype="bf16")
@@ -266,7 +266,7 @@ def test_an_unknown_tensor_instruction_is_refused():
 
 @pytest.mark.parametrize("which", STAGES)
 def test_perfetto(which, tmp_path):
-    data = json.loads(perfetto.write(drawn(which), tmp_path / "sub" / "trace.json").read_text())
+    data = json.loads(timeline.write(drawn(which), tmp_path / "sub" / "trace.json").read_text())
     assert "model" in data["otherData"]["note"] and data["otherData"]["title"] == drawn(which).title
     spans, names = [], {}
     for event in data["traceEvents"]:
@@ -345,8 +345,8 @@ FARTHEST = 0.10  # what docs/timeline.md says of the stages for Hopper
 @pytest.mark.parametrize("d_head", (128, 64))
 def test_model_is_near_what_was_measured(d_head):
     """As near as the documents say, and nobody has changed the model without looking at it."""
-    found = step_clocks.all_steps(d_head)
-    hopper = step_clocks.for_hopper(found)
+    found = model_clocks.all_steps(d_head)
+    hopper = model_clocks.for_hopper(found)
     assert {step.stage.number for step in found} >= set(range(4, 14))
     assert {step.stage.number for step in hopper} == set(range(14, 25))
     far = {step.stage.name: round(step.error, 3) for step in hopper if abs(step.error) > FARTHEST}
@@ -356,11 +356,11 @@ def test_model_is_near_what_was_measured(d_head):
 
 @pytest.mark.parametrize("name", ("warp_specialization", "optimistic_max"))
 def test_a_stage_whose_units_beside_products_decide_is_near_what_was_measured(name):
-    assert abs(step_clocks.step_of(stages.get(name), 64).error) < FARTHEST
+    assert abs(model_clocks.step_of(stages.get(name), 64).error) < FARTHEST
 
 
 def test_what_instructions_take_beside_products_is_what_was_measured():
-    found = beside_clocks.rows()
+    found = model_clocks.rows()
     assert len(found) == 13 and len({row.instruction for row in found}) == 7
     for row in found:
         assert row.model == pytest.approx(row.recorded, rel=0.03), row
@@ -378,11 +378,11 @@ def test_measured_clocks_come_from_two_lengths():
     rows = {1024: row_of(1024, 16, 0.5), 8192: row_of(8192, 2, 3.0)}
     # 2,048 blocks in 8 waves of 264, of 16 and of 128 tiles of keys.
     khz = {1024: 1.8e6, 8192: 1.6e6}
-    assert step_clocks.measured(rows, khz) == pytest.approx((3.0 * 1.6e6 - 0.5 * 1.8e6) / 8 / (128 - 16))
+    assert model_clocks.measured(rows, khz) == pytest.approx((3.0 * 1.6e6 - 0.5 * 1.8e6) / 8 / (128 - 16))
     # With query tiles of 192 rows the waves differ, 12 and 11.
     tall = {length: row | {"Br": 192, "resident_blocks": 1} for length, row in rows.items()}
     turns = 11 * 128 - 12 * 16  # 16 x 16 x 6 = 1,536 and 2 x 16 x 43 = 1,376 query tiles for 132 multiprocessors
-    assert step_clocks.measured(tall, khz) == pytest.approx((3.0 * 1.6e6 - 0.5 * 1.8e6) / turns)
+    assert model_clocks.measured(tall, khz) == pytest.approx((3.0 * 1.6e6 - 0.5 * 1.8e6) / turns)
 
 
 def test_the_peers_are_the_watch():
@@ -395,9 +395,9 @@ def test_the_peers_are_the_watch():
     round_ = {
         "measurements": [{"name": "a", "ms": {"median": 1.7}} | fields, {"name": "b", "ms": {"median": 1.0}} | fields]
     }
-    assert step_clocks.clock_khz(round_, known, 64, 8192) == pytest.approx((2.0e6 + 1.6e6) / 2)
+    assert model_clocks.clock_khz(round_, known, 64, 8192) == pytest.approx((2.0e6 + 1.6e6) / 2)
     with pytest.raises(FlashLadderError, match="no peer with known clocks"):
-        step_clocks.clock_khz(round_, known, 128, 8192)
+        model_clocks.clock_khz(round_, known, 128, 8192)
 
 
 def test_moves_and_second_maxima_are_no_instructions():

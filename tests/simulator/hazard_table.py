@@ -13,8 +13,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-import collection
 from cudart import PROGRAMS, REPOSITORY, run_program
+from families import run_faulty
 from fault_marks import HOPPER, HOPPER_A
 
 from warpsim.kinds import KINDS
@@ -22,7 +22,6 @@ from warpsim.kinds import KINDS
 PAGE = REPOSITORY / "docs" / "mistakes_on_a_gpu.md"
 RECORD = REPOSITORY / "docs" / "results" / "H200-faults.json"
 BEGIN, END = "<!-- hazards -->", "<!-- end hazards -->"
-FAULTY = sorted((PROGRAMS / "faulty").glob("*.cu"))
 
 
 @dataclass(frozen=True)
@@ -36,21 +35,21 @@ class Row:
 # On an H100 each program ran ten times; its numbers are right where they are those of the mended twin.
 RIGHT = "right numbers (H100)"
 ROWS = (
-    Row("out_of_bounds", "faulty/bounds_one_too_many.cu", gpu=RIGHT),
+    Row("out_of_bounds", "faulty/memory.cu", "bounds_one_too_many", gpu=RIGHT),
     Row("misaligned", "arrivals/faults.cu", "misaligned"),
-    Row("uninitialized_shared", "faulty/uninitialized_tail.cu", gpu=RIGHT),
+    Row("uninitialized_shared", "faulty/memory.cu", "uninitialized_tail", gpu=RIGHT),
     Row("uninitialized_variable", "undefined/kernels.cu", "local_array", gpu="no error (H100)"),
-    Row("shared_race", "faulty/race_missing_barrier.cu", gpu="wrong each time (H100)"),
+    Row("shared_race", "faulty/races.cu", "race_missing_barrier", gpu="wrong each time (H100)"),
     Row("global_race", "global_memory/faults.cu", "one_counter", gpu="wrong each time (H100)"),
     Row("launch_race", "launch_order/faults.cu", "two_streams", gpu=RIGHT),
-    Row("async_pending", "faulty/async_wrong_group.cu", gpu=RIGHT),
-    Row("divergent_barrier", "faulty/divergent_barrier.cu", gpu=RIGHT),
+    Row("async_pending", "faulty/async_copies.cu", "async_wrong_group", gpu=RIGHT),
+    Row("divergent_barrier", "faulty/barriers.cu", "divergent_barrier", gpu=RIGHT),
     Row("deadlock", "arrivals/faults.cu", "forgotten_arrive"),
-    Row("missing_lanes", "faulty/missing_lanes.cu", gpu=RIGHT),
-    Row("invalid_address", "faulty/address_null.cu", gpu="`cudaErrorIllegalAddress` (H100)"),
-    Row("trap", "faulty/trap.cu", gpu="`cudaErrorLaunchFailure` (H100)"),
-    Row("assertion", "faulty/assertion.cu", gpu="`cudaErrorAssert` (H100)"),
-    Row("budget", "clean/sgemm_naive.cu", gpu="right numbers: it has no such limit"),
+    Row("missing_lanes", "faulty/barriers.cu", "missing_lanes", gpu=RIGHT),
+    Row("invalid_address", "faulty/memory.cu", "address_null", gpu="`cudaErrorIllegalAddress` (H100)"),
+    Row("trap", "faulty/errors.cu", "trap", gpu="`cudaErrorLaunchFailure` (H100)"),
+    Row("assertion", "faulty/errors.cu", "assertion", gpu="`cudaErrorAssert` (H100)"),
+    Row("budget", "clean/matrices.cu", "sgemm_naive", gpu="right numbers: it has no such limit"),
     Row("illegal_instruction", "tensor_maps/faults.cu", "negative_store"),
     Row("invalid_argument", "tensor_maps/faults.cu", "map_of_zeros"),
     Row("mbarrier", "arrivals/faults.cu", "initialised_twice"),
@@ -72,11 +71,10 @@ def kinds():
 def ran(row):
     """The row's example."""
     file = PROGRAMS / row.program
-    if file in FAULTY:
-        together = collection.unit_with(file, FAULTY, ("", "MENDED"))
-        return run_program(together, [collection.name(file)], flags=collection.FLAGS, report=True)
+    if row.program.startswith("faulty/"):
+        return run_faulty(row.fault)
     elif row.kind == "budget":
-        return run_program(file, env={"WARPSIM_MAX_INSTRUCTIONS": 1000}, report=True)
+        return run_program(file, [row.fault], env={"WARPSIM_MAX_INSTRUCTIONS": 1000}, report=True)
     elif row.program.startswith(("undefined/", "global_memory/")):
         return run_program(file, [row.fault, 0], report=True)
     else:

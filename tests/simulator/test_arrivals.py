@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from cudart import run_program
-from fault_marks import HOPPER, cases, check_fault_and_twin
+from fault_marks import HOPPER, cases, check_clean, check_fault_and_twin
 
 PROGRAM = Path(__file__).parent / "programs" / "arrivals" / "faults.cu"
 
@@ -37,10 +37,7 @@ def test_aligned_copies_by_libraries_are_clean(settings):
 @pytest.mark.long
 @pytest.mark.parametrize("seed", [0, 7])
 def test_correct_kernels_are_clean_and_counted(seed):
-    program = PROGRAM.with_name("pipelines.cu")
-    result = run_program(program, env={"WARPSIM_SCHEDULE": seed} if seed else {}, report=True, architecture=HOPPER)
-    assert result.check().stdout == "OK\n" and result.hazards == []
-    ring, copies, _, stores, _ = result.report["launches"]
+    ring, copies, _, stores, _ = check_clean(PROGRAM.with_name("pipelines.cu"), seed)["launches"]
     assert ring["bulk"] == {"load": {"copies": 2 * 2 * 8, "bytes": 2 * 8 * 512}}
     assert ring["mbarriers"]["waits"] == 2 * (8 + 4 * 8), "one of each warp that waits, in each of two blocks"
     assert 0 < ring["mbarriers"]["waited"] <= ring["mbarriers"]["waits"]

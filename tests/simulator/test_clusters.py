@@ -1,52 +1,30 @@
 """Clusters of thread blocks: launches, each other's shared memory, barriers, and their faults with line and words."""
 
-import re
 from pathlib import Path
 
 import pytest
-from cudart import ON_GPU, run_program
+from cudart import run_program
+from fault_marks import HOPPER, cases, check_clean, check_fault, check_mended
 
 FOLDER = Path(__file__).parent / "programs" / "clusters"
 FAULTS = FOLDER / "faults.cu"
-HOPPER = ("-gencode", "arch=compute_90,code=compute_90")
-CASES = re.findall(r"CASE\((\w+)\),", FAULTS.read_text())
-
-
-def marks(name):
-    """(kinds, words, the lines that are named) of a fault; words: lists of alternatives"""
-    kinds, words, lines = None, None, set()
-    for number, line in enumerate(FAULTS.read_text().splitlines(), 1):
-        if match := re.search(rf"//! {name} ([a-z_ ]+): (.+)", line):
-            kinds, words = match[1].split(" or "), [w.split(" or ") for w in match[2].split(" | ")]
-        if re.search(rf"//[!~] {name}\b", line):
-            lines.add(number)
-    return kinds, words, lines
 
 
 @pytest.mark.simulator_only
 @pytest.mark.parametrize("seed", [0, 1, 2])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", cases(FAULTS))
 def test_fault_and_mended_twin(name, seed):
     env = {"WARPSIM_SCHEDULE": seed} if seed else {}
-    kinds, words, lines = marks(name)
-    result = run_program(FAULTS, [name, 0], env=env, report=True, architecture=HOPPER)
-    assert result.returncode == 3, f"the launch did not fail: {result.stdout}{result.stderr}"
-    hazard = result.hazards[0]
-    assert hazard["kind"] in kinds and hazard["line"] in lines, hazard
-    for alternatives in words:
-        assert any(word in hazard["message"] for word in alternatives), hazard["message"]
+    hazard, lines = check_fault(FAULTS, name, env)
     named = [f"{FAULTS.name}:{line}" in hazard["message"] for line in lines]
     assert all(named) or ("has exited" in hazard["message"] and any(named)), hazard["message"]
-    mended = run_program(FAULTS, [name, 1], env=env, report=True, architecture=HOPPER).check()
-    assert mended.stdout == "cudaSuccess\n" and mended.hazards == []
+    check_mended(FAULTS, name, env)
 
 
 @pytest.mark.parametrize("program", ["kernels.cu", "boxes.cu", "cooperative_groups.cu", "launches.cu"])
 @pytest.mark.parametrize("seed", [0, 7])
 def test_correct_programs_are_clean(program, seed):
-    env = {"WARPSIM_SCHEDULE": seed} if seed and not ON_GPU else {}
-    result = run_program(FOLDER / program, env=env, report=not ON_GPU, architecture=HOPPER).check()
-    assert result.stdout == "OK\n" and result.hazards == []
+    check_clean(FOLDER / program, seed)
 
 
 @pytest.mark.simulator_only

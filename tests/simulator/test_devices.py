@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 from cudart import run_program
-from fault_marks import HOPPER, cases
-from test_launch_order import check_fault
+from fault_marks import HOPPER, cases, check_fault, check_mended
 
 pytestmark = pytest.mark.simulator_only
 
@@ -57,20 +56,16 @@ def test_fault_and_mended_twin(name):
     for schedule in SCHEDULES[: 1 if name == "disabled_too_early" else None]:
         env = {"WARPSIM_DEVICES": 3, "WARPSIM_SCHEDULE": schedule}
         check_fault(FAULTS, name, env)
-        mended = run_program(FAULTS, [name, 1], env=env, report=True, architecture=HOPPER).check()
-        assert mended.stdout == "cudaSuccess\n" and mended.hazards == [], schedule
+        check_mended(FAULTS, name, env)
 
 
 @pytest.mark.parametrize("devices", [2, 3, 4])
 @pytest.mark.parametrize("name", RINGS)
 def test_rings(name, devices):
-    env = {"WARPSIM_DEVICES": max(devices, 3)}
     for threads in (1, 2, 5):
-        check_fault(FAULTS, name, env={**env, "WARPSIM_THREADS": threads})
-        mended = run_program(
-            FAULTS, [name, 1, devices], env={**env, "WARPSIM_THREADS": threads}, report=True, architecture=HOPPER
-        ).check()
-        assert mended.stdout == "cudaSuccess\n" and mended.hazards == []
+        env = {"WARPSIM_DEVICES": max(devices, 3), "WARPSIM_THREADS": threads}
+        check_fault(FAULTS, name, env)
+        check_mended(FAULTS, name, env, arguments=[devices])
 
 
 def test_failed_launches_name_their_device():

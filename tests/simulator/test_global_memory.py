@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from cudart import ON_GPU, run_program
-from fault_marks import cases, marks
+from cudart import ARCHITECTURE, ON_GPU, run_program
+from fault_marks import cases, check_clean, check_fault, check_host_threads, check_mended
 
 FOLDER = Path(__file__).parent / "programs" / "global_memory"
 FAULTS = FOLDER / "faults.cu"
@@ -16,25 +16,16 @@ FAULTS = FOLDER / "faults.cu"
 def test_fault_and_mended_twin(name, seed):
     """Which side is told depends on the order in which the blocks ran; both lines are always named."""
     env = {"WARPSIM_SCHEDULE": seed} if seed else {}
-    kinds, words, lines = marks(FAULTS, name)
-    result = run_program(FAULTS, [name, 0], env=env, report=True)
-    assert result.returncode == 3, f"the launch did not fail: {result.stdout}{result.stderr}"
-    hazard = result.hazards[0]
-    assert hazard["kind"] in kinds and hazard["line"] in lines, hazard
-    for alternatives in words:
-        assert any(word in hazard["message"] for word in alternatives), hazard["message"]
+    hazard, _ = check_fault(FAULTS, name, env, ARCHITECTURE)
     assert f"{FAULTS.name}:{hazard['line']}" in hazard["message"]
-    mended = run_program(FAULTS, [name, 1], env=env, report=True).check()
-    assert mended.stdout == "cudaSuccess\n" and mended.hazards == []
+    check_mended(FAULTS, name, env, ARCHITECTURE)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", [0, 3, 8])
 def test_right_programs_are_clean(seed):
-    env = {"WARPSIM_SCHEDULE": seed} if seed and not ON_GPU else {}
-    result = run_program(FOLDER / "clean.cu", env=env, report=not ON_GPU).check()
-    assert result.stdout == "OK\n" and result.hazards == []
-    assert ON_GPU or not any(launch.get("notes") for launch in result.report["launches"])
+    report = check_clean(FOLDER / "clean.cu", seed, ARCHITECTURE)
+    assert ON_GPU or not any(launch.get("notes") for launch in report["launches"])
 
 
 @pytest.mark.simulator_only
@@ -51,13 +42,7 @@ def test_the_same_value_from_several_blocks_is_a_note():
 @pytest.mark.parametrize("name", ["tiles_overlap", "histogram", "flag_without_a_fence", "lock_without_fences"])
 @pytest.mark.parametrize("hazards", ["on", "warn"])
 def test_reports_do_not_depend_on_host_threads(name, hazards):
-    reports = []
-    for threads in (1, 2, 5):
-        env = {"WARPSIM_THREADS": threads, "WARPSIM_HAZARDS": hazards}
-        reports.append(run_program(FAULTS, [name, 0], env=env, report=True).hazards)
-    for hazard in (h for report in reports for h in report):
-        hazard["address"] = hazard["message"] = None  # addresses are those of this run
-    assert reports[0] and reports[0] == reports[1] == reports[2]
+    check_host_threads(FAULTS, name, {"WARPSIM_HAZARDS": hazards}, ARCHITECTURE)
 
 
 # Stores that other blocks see late: by another schedule than the default one.

@@ -7,86 +7,79 @@ a conflict `//~`. The report's line is one of those, and the message names all o
 import re
 from pathlib import Path
 
-import collection
 import pytest
 from cudart import run_program
-
-PROGRAMS = sorted((Path(__file__).parent / "programs" / "faulty").glob("*.cu"))
+from families import FAULTY, run_faulty
 
 pytestmark = pytest.mark.simulator_only
 
 
-def marks(program):
-    """(kinds, words, line of the fault, all marked lines)"""
-    kinds = words = fault = None
-    lines = set()
-    for number, line in enumerate(program.read_text().splitlines(), 1):
-        if match := re.search(r"//! ([a-z_ ]+): (.+)", line):
+def marks(name):
+    """(kinds, words, all marked lines) of the program's namespace"""
+    kinds = words = None
+    lines, within = set(), False
+    for number, line in enumerate(FAULTY[name].read_text().splitlines(), 1):
+        within = line == f"namespace {name} {{" or within and line != f"}}  // namespace {name}"
+        if within and (match := re.search(r"//! ([a-z_ ]+): (.+)", line)):
             kinds = match[1].split(" or ")
             words = [w.split(" or ") for w in match[2].split(" | ")]
-            fault = number
-        if "//!" in line or "//~" in line:
+        if within and ("//!" in line or "//~" in line):
             lines.add(number)
-    assert kinds, f"{program.name} marks no fault"
-    return kinds, words, fault, lines
+    assert kinds, f"{name} marks no fault"
+    return kinds, words, lines
 
 
-def run(program, mended=False, **env):
-    together = collection.unit_with(program, PROGRAMS, ("", "MENDED"))
-    which = collection.name(program, "MENDED" if mended else "")
-    return run_program(together, [which], env=env, flags=collection.FLAGS, report=True)
-
-
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.stem)
-def test_faulty_program(program):
-    kinds, words, fault, lines = marks(program)
-    result = run(program)
+@pytest.mark.parametrize("name", FAULTY)
+def test_faulty_program(name):
+    kinds, words, lines = marks(name)
+    file = FAULTY[name].name
+    result = run_faulty(name)
     assert result.returncode == 3, f"the launch did not fail: {result.stdout}{result.stderr}"
     hazard = result.hazards[0]
     assert hazard["kind"] in kinds, hazard
-    assert Path(hazard["file"]).name == program.name
+    assert Path(hazard["file"]).name == file
     assert hazard["line"] in lines, hazard
     for alternatives in words:
         assert any(w in hazard["message"] for w in alternatives), hazard["message"]
     for line in lines:
-        assert f"{program.name}:{line}" in hazard["message"] + f" {program.name}:{hazard['line']}"
-    assert f"{program.name}:{hazard['line']}" in result.stderr, "the line is not printed"
+        assert f"{file}:{line}" in hazard["message"] + f" {file}:{hazard['line']}"
+    assert f"{file}:{hazard['line']}" in result.stderr, "the line is not printed"
 
 
-ADDRESSES = [p for p in PROGRAMS if re.match("bounds|misaligned|address|surface|texture_layer|texture_larger", p.stem)]
+ADDRESSES = [
+    name for name in FAULTY if re.match("bounds|misaligned|address|surface|texture_layer|texture_larger", name)
+]
 
 
-@pytest.mark.parametrize("program", ADDRESSES, ids=lambda p: p.stem)
-def test_a_bad_address_names_the_line_of_its_access(program):
-    hazard = run(program).hazards[0]
-    assert re.match(rf"\S+ at {program.name}:{hazard['line']} (reads|writes|updates) ", hazard["message"])
+@pytest.mark.parametrize("name", ADDRESSES)
+def test_a_bad_address_names_the_line_of_its_access(name):
+    hazard = run_faulty(name).hazards[0]
+    assert re.match(rf"\S+ at {FAULTY[name].name}:{hazard['line']} (reads|writes|updates) ", hazard["message"])
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.stem)
-def test_mended_twin(program):
-    result = run(program, mended=True).check()
+@pytest.mark.parametrize("name", FAULTY)
+def test_mended_twin(name):
+    result = run_faulty(name, mended=True).check()
     assert result.stdout == "cudaSuccess\n" and result.hazards == []
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.stem)
-def test_verdict_does_not_depend_on_the_schedule(program):
-    kinds, _, _, lines = marks(program)
+@pytest.mark.parametrize("name", FAULTY)
+def test_verdict_does_not_depend_on_the_schedule(name):
+    kinds, _, lines = marks(name)
     for seed in (1, 2, 3):
-        result = run(program, WARPSIM_SCHEDULE=seed)
+        result = run_faulty(name, WARPSIM_SCHEDULE=seed)
         assert result.returncode == 3 and result.hazards[0]["kind"] in kinds, f"seed {seed}: {result.hazards[:1]}"
         assert result.hazards[0]["line"] in lines
-        assert run(program, mended=True, WARPSIM_SCHEDULE=seed).check().hazards == [], f"seed {seed}"
+        assert run_faulty(name, mended=True, WARPSIM_SCHEDULE=seed).check().hazards == [], f"seed {seed}"
 
 
 def test_warn_reports_and_goes_on():
-    program = next(p for p in PROGRAMS if p.stem == "race_missing_barrier")
-    result = run(program, WARPSIM_HAZARDS="warn").check()
+    result = run_faulty("race_missing_barrier", WARPSIM_HAZARDS="warn").check()
     assert result.hazards[0]["kind"] == "shared_race"
 
 
 def test_off_reports_no_race():
-    program = next(p for p in PROGRAMS if p.stem == "race_missing_barrier")
-    assert run(program, WARPSIM_HAZARDS="off").check().hazards == []
+    assert run_faulty("race_missing_barrier", WARPSIM_HAZARDS="off").check().hazards == []
 
 
 # Later blocks are over sooner, so that with several host threads they fail before the first one that does.
@@ -127,8 +120,7 @@ def test_a_report_does_not_depend_on_the_number_of_threads(mode):
 
 
 def test_a_slot_for_what_is_discarded_races_and_does_no_harm():
-    program = next(p for p in PROGRAMS if p.stem == "race_discard_slot")
-    result = run(program, WARPSIM_HAZARDS="warn").check()
+    result = run_faulty("race_discard_slot", WARPSIM_HAZARDS="warn").check()
     assert {h["kind"] for h in result.hazards} == {"shared_race"}
 
 

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 import pytest
-from cudart import ON_GPU, run_program
-from fault_marks import HOPPER_A, cases, check_fault_and_twin
+from fault_marks import HOPPER_A, cases, check_clean, check_fault_and_twin
 
 FOLDER = Path(__file__).parent / "programs" / "hopper"
 FAULTS = FOLDER / "faults.cu"
@@ -21,6 +20,4 @@ def test_fault_and_mended_twin(name, seed):
 @pytest.mark.parametrize("program", ["relaxed_arrivals.cu", "partial_tiles.cu"])
 @pytest.mark.parametrize("seed", [0, 7])
 def test_right_programs_are_clean(program, seed):
-    env = {"WARPSIM_SCHEDULE": seed} if seed and not ON_GPU else {}
-    result = run_program(FOLDER / program, env=env, report=not ON_GPU, architecture=HOPPER_A).check()
-    assert result.stdout == "OK\n" and result.hazards == []
+    check_clean(FOLDER / program, seed, HOPPER_A)

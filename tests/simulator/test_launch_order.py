@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from cudart import run_program
-from fault_marks import HOPPER, cases, marks
+from fault_marks import HOPPER, cases, check_fault, check_host_threads, check_mended
 
 pytestmark = pytest.mark.simulator_only
 
@@ -16,44 +16,20 @@ SCHEDULES = [0, 1, 6, "last:1", "last:2"]
 SEEN_BY_THE_HOST = ("asks_once", "waits_for_a_host_function", "polls_its_own_memory")
 
 
-def check_fault(program, name, env):
-    """The faulty run fails as its marks say."""
-    kinds, words, lines = marks(program, name)
-    result = run_program(program, [name, 0], env=env, report=True, architecture=HOPPER)
-    assert result.returncode == 3, f"nothing failed: {result.stdout}{result.stderr}"
-    hazard = result.hazards[0]
-    assert hazard["kind"] in kinds, hazard
-    # A copy has no line; code of a function is charged there, with the calls that lead to it.
-    places = {hazard["line"], *(call["line"] for call in hazard.get("inlined", []))}
-    assert places == {0} or places & lines, hazard
-    for alternatives in words:
-        assert any(word in hazard["message"] for word in alternatives), hazard["message"]
-    assert hazard["message"] in result.stderr
-    return hazard
-
-
 @pytest.mark.parametrize("name", cases(FAULTS))
 def test_fault_and_mended_twin(name):
     """Whatever ran first: the verdict, the places and the words are the same under each schedule."""
     said = set()
     for schedule in SCHEDULES[: 1 if name in SEEN_BY_THE_HOST else None]:
         env = {"WARPSIM_SCHEDULE": schedule}
-        said.add(check_fault(FAULTS, name, env)["message"].split(" of global memory")[0])
-        mended = run_program(FAULTS, [name, 1], env=env, report=True, architecture=HOPPER).check()
-        assert mended.stdout == "cudaSuccess\n" and mended.hazards == [], schedule
+        said.add(check_fault(FAULTS, name, env)[0]["message"].split(" of global memory")[0])
+        check_mended(FAULTS, name, env)
     assert len(said) == 1, said
 
 
 @pytest.mark.parametrize("name", ["two_streams", "a_plain_and_an_atomic_update", "branches_of_a_graph"])
 def test_reports_do_not_depend_on_host_threads(name):
-    reports = []
-    for threads in (1, 2, 5):
-        reports.append(
-            run_program(FAULTS, [name, 0], env={"WARPSIM_THREADS": threads}, report=True, architecture=HOPPER).hazards
-        )
-    for hazard in (h for report in reports for h in report):
-        hazard["address"] = hazard["message"] = None  # addresses are those of this run
-    assert reports[0] and reports[0] == reports[1] == reports[2]
+    check_host_threads(FAULTS, name)
 
 
 def test_warnings_let_the_program_go_on():

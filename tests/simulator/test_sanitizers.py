@@ -11,6 +11,7 @@ from pathlib import Path
 import cudart
 import pytest
 from cudart import build_program
+from families import CLEAN
 from fault_marks import HOPPER_A
 
 from flashladder.commands import fuzz
@@ -19,7 +20,6 @@ pytestmark = [pytest.mark.simulator_only, pytest.mark.long]
 
 SIMULATOR = cudart.REPOSITORY / "common" / "simulator"
 HERE = Path(__file__).parent
-CLEAN = cudart.PROGRAMS / "clean"
 PROGRAMS = [
     "atomics", "blocks_together", "flags", "grid_sync", "locks", "own_updates", "reductions", "scan", "sgemm_tiled",
     "softmax", "sort", "streams", "transpose",
@@ -91,13 +91,13 @@ def test_no_data_race_in_the_simulator(thread_library, name):
     if name in HOPPER_PROGRAMS:
         program = build_program(cudart.PROGRAMS / f"{name}.cu", architecture=HOPPER_A)
     else:
-        program = build_program(CLEAN / f"{name}.cu")
+        program = build_program(CLEAN[name])
     library, tsan = thread_library
     environment = cudart.simulator_environment({"WARPSIM_THREADS": 4, "LD_PRELOAD": tsan})
     environment["LD_LIBRARY_PATH"] = str(library)
     environment["TSAN_OPTIONS"] = "exitcode=66"
     # Its shadow memory needs the address space laid out the same in every run.
-    command = [*(["setarch", "-R"] if shutil.which("setarch") else []), program]
+    command = [*(["setarch", "-R"] if shutil.which("setarch") else []), program, name]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
     assert "WARNING: ThreadSanitizer" not in done.stderr, done.stderr[:6000]
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]

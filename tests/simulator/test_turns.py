@@ -1,9 +1,9 @@
 """Blocks that communicate run on several host threads; what they compute, print and count does not show it."""
 
-import clean_programs
 import numpy as np
 import pytest
-from cudart import PROGRAMS, REPOSITORY, run_program, run_ptx
+from cudart import REPOSITORY, run_program, run_ptx
+from families import run_clean
 
 pytestmark = pytest.mark.simulator_only
 
@@ -14,26 +14,24 @@ TOGETHER = [
 ]  # fmt: skip
 
 
-def outcome(program, threads, seed=0):
+def outcome(name, threads, seed=0):
     env = {"WARPSIM_THREADS": threads, "WARPSIM_SCHEDULE": seed}
-    result = clean_programs.run(program, env)
+    result = run_clean(name, env)
     return result.stdout, result.report
 
 
 @pytest.mark.parametrize("seed", [0, 7], ids=["default", "shuffled"])
 @pytest.mark.parametrize("name", TOGETHER)
 def test_the_number_of_threads_does_not_show(name, seed):
-    program = PROGRAMS / "clean" / f"{name}.cu"
-    said, report = outcome(program, 1, seed)
+    said, report = outcome(name, 1, seed)
     for threads in (1, 2, 3, 8):
-        again, counted = outcome(program, threads, seed)
+        again, counted = outcome(name, threads, seed)
         assert again == said, f"{threads} host threads print something else than one"
         assert counted == report, f"{threads} host threads count something else than one"
 
 
 def test_a_seed_is_another_interleaving():
-    program = PROGRAMS / "clean" / "blocks_together.cu"
-    said = {outcome(program, 2, seed)[0] for seed in (0, 1, 2)}
+    said = {outcome("blocks_together", 2, seed)[0] for seed in (0, 1, 2)}
     assert len(said) == 3, "blocks came in the same order with three seeds of WARPSIM_SCHEDULE"
 
 

@@ -5,33 +5,18 @@ from pathlib import Path
 
 import pytest
 from cudart import run_program
+from fault_marks import HOPPER_A, cases, check_fault, check_mended, marks
 
 PROGRAM = Path(__file__).parent / "programs" / "wgmma" / "faults.cu"
 MANY_READS, FEW_LANES = PROGRAM.with_name("many_reads.cu"), PROGRAM.with_name("few_lanes.cu")
-HOPPER = ("-gencode", "arch=compute_90a,code=compute_90a")
-CASES = re.findall(r"    CASE\((\w+)\),", PROGRAM.read_text())
 
 pytestmark = pytest.mark.simulator_only
-
-
-def marks(name, program=PROGRAM):
-    """(mark, kinds, words, the lines that are named) of a fault; words: lists of alternatives"""
-    mark, kinds, words, lines = None, None, None, set()
-    for number, line in enumerate(program.read_text().splitlines(), 1):
-        if match := re.search(rf"//([!?]) {name} ([a-z_ ]+): (.+)", line):
-            mark, kinds = match[1], match[2].split(" or ")
-            words = [w.split(" or ") for w in match[3].split(" | ")]
-        if re.search(rf"//[!?~] {name}\b", line):
-            lines.add(number)
-    return mark, kinds, words, lines
-
-
-def run(name, mended, program=PROGRAM, **env):
-    return run_program(program, [name, int(mended)], env=env, report=True, architecture=HOPPER)
+NOTES = re.findall(r"//[?] (\w+) [a-z_]+:", PROGRAM.read_text())  # hazards with WARPSIM_HAZARDS=strict alone
+STRICT = {"WARPSIM_HAZARDS": "strict"}
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", cases(PROGRAM))
 def test_fault_and_mended_twin(name, seed):
     check_twins(PROGRAM, name, seed)
 
@@ -48,25 +33,17 @@ def test_what_a_few_threads_do_wrong(name):
 
 def check_twins(program, name, seed):
     env = {"WARPSIM_SCHEDULE": seed} if seed else {}
-    mark, kinds, words, lines = marks(name, program)
-    strict = env | {"WARPSIM_HAZARDS": "strict"}
-    result = run(name, False, program, **(strict if mark == "?" else env))
-    assert result.returncode == 3, f"the launch did not fail: {result.stdout}{result.stderr}"
-    hazard = result.hazards[0]
-    assert hazard["kind"] in kinds and hazard["line"] in lines, hazard
-    for alternatives in words:
-        assert any(word in hazard["message"] for word in alternatives), hazard["message"]
+    strict = env | STRICT
+    hazard, lines = check_fault(program, name, strict if name in NOTES else env, HOPPER_A)
     for line in lines if name != "threads_missing" else ():
         assert f"{program.name}:{line}" in hazard["message"], hazard["message"]
-    mended = run(name, True, program, **strict).check()
-    assert mended.stdout == "cudaSuccess\n" and mended.hazards == []
-    assert mended.report["launches"][0]["notes"] == []
+    assert check_mended(program, name, strict, HOPPER_A)[0]["notes"] == []
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if marks(name)[0] == "?"])
+@pytest.mark.parametrize("name", NOTES)
 def test_what_ptxas_repairs_is_a_note(name):
-    result = run(name, False).check()
-    _, kinds, words, lines = marks(name)
+    result = run_program(PROGRAM, [name, 0], report=True, architecture=HOPPER_A).check()
+    kinds, words, lines = marks(PROGRAM, name)
     note = result.report["launches"][0]["notes"][0]
     assert result.hazards == [] and note["kind"] in kinds and note["line"] in lines
     assert any(word in note["message"] for word in words[0])
@@ -77,8 +54,8 @@ def test_what_ptxas_repairs_is_a_note(name):
 @pytest.mark.parametrize("seed", [0, 3, 7])
 def test_correct_kernels_are_clean_and_counted(seed):
     program = PROGRAM.with_name("pipelines.cu")
-    env = {"WARPSIM_HAZARDS": "strict"} | ({"WARPSIM_SCHEDULE": seed} if seed else {})
-    result = run_program(program, env=env, report=True, architecture=HOPPER)
+    env = STRICT | ({"WARPSIM_SCHEDULE": seed} if seed else {})
+    result = run_program(program, env=env, report=True, architecture=HOPPER_A)
     assert result.check().stdout == "OK\n" and result.hazards == []
     for launch in result.report["launches"]:
         assert launch["notes"] == []
@@ -92,8 +69,8 @@ def test_correct_kernels_are_clean_and_counted(seed):
 @pytest.mark.parametrize("seed", [0, 5])
 def test_a_matrix_product_is_right_and_clean(seed):
     """512 x 512 x 512, by TMA and two consuming warpgroups."""
-    env = {"WARPSIM_HAZARDS": "strict"} | ({"WARPSIM_SCHEDULE": seed} if seed else {})
-    result = run_program(PROGRAM.with_name("gemm.cu"), env=env, report=True, architecture=HOPPER)
+    env = STRICT | ({"WARPSIM_SCHEDULE": seed} if seed else {})
+    result = run_program(PROGRAM.with_name("gemm.cu"), env=env, report=True, architecture=HOPPER_A)
     assert result.check().stdout == "OK\n" and result.hazards == []
     (launch,) = result.report["launches"]
     # 16 blocks, 8 steps of 4, two warpgroups; each reads 64 rows of A and 128 of B, of 32 bytes.
@@ -105,7 +82,6 @@ def test_a_matrix_product_is_right_and_clean(seed):
 @pytest.mark.parametrize("offset", [128, 384, 896])
 def test_boxes_need_not_begin_where_the_swizzle_does(offset):
     """TMA and wgmma swizzle by the address both. (Of tiles that threads have written: test_wgmma.py, base offsets.)"""
-    env = {"WARPSIM_HAZARDS": "strict"}
-    result = run_program(PROGRAM.with_name("gemm.cu"), [offset], env=env, report=True, architecture=HOPPER)
+    result = run_program(PROGRAM.with_name("gemm.cu"), [offset], env=STRICT, report=True, architecture=HOPPER_A)
     assert result.check().stdout == "OK\n" and result.hazards == []
     assert result.report["launches"][0]["notes"] == []

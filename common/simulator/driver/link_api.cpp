@@ -8,7 +8,7 @@
 #include "driver/libraries.h"
 #include "fatbin/fatbin.h"
 #include "ptx/parser.h"
-#include "runtime/link_ptx.h"
+#include "runtime/modules.h"
 
 using namespace warpsim;
 using namespace warpsim::driver;

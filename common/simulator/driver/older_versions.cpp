@@ -1,7 +1,6 @@
 // Symbols of earlier versions of the driver, which programs built with older toolkits link to. Those of 32-bit
 // addresses (before CUDA 3.2) are not here.
 #include "driver/call.h"
-#include "runtime/forward.h"
 #include "runtime/per_thread.h"
 
 using namespace warpsim;

@@ -2,7 +2,6 @@
 // stream 0. One row for each: how many parameters it has, its name, and what its symbol ends in.
 #include "runtime/per_thread.h"
 #include "driver/call.h"
-#include "runtime/forward.h"
 
 using namespace warpsim::driver;
 

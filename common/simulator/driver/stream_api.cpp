@@ -1,4 +1,4 @@
-// Streams: cuStream*, and what captures them.
+// Streams and events: cuStream*, and what captures streams; cuEvent*.
 #include <memory>
 
 #include "driver/call.h"
@@ -144,4 +144,40 @@ CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus *status, 
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
     return call([&] { return cudaThreadExchangeStreamCaptureMode(reinterpret_cast<cudaStreamCaptureMode *>(mode)); });
+}
+
+CUresult cuEventCreate(CUevent *event, unsigned flags) {
+    return call([&] {
+        check(cudaEventCreateWithFlags(event, flags));
+        own(Resource::event, *event);
+        return CUDA_SUCCESS;
+    });
+}
+
+CUresult cuEventDestroy(CUevent event) {
+    return call([&] {
+        check(cudaEventDestroy(event));
+        disown(event);
+        return CUDA_SUCCESS;
+    });
+}
+
+CUresult cuEventRecord(CUevent event, CUstream stream) {
+    return call([&] { return cudaEventRecord(event, stream); });
+}
+
+CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags) {
+    return call([&] { return cudaEventRecordWithFlags(event, stream, flags); });
+}
+
+CUresult cuEventQuery(CUevent event) {
+    return call([&] { return cudaEventQuery(event); });
+}
+
+CUresult cuEventSynchronize(CUevent event) {
+    return call([&] { return cudaEventSynchronize(event); });
+}
+
+CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end) {
+    return call([&] { return cudaEventElapsedTime(milliseconds, start, end); });
 }

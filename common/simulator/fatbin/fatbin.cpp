@@ -1,16 +1,38 @@
-// Layout, little-endian, as nvcc 13 writes it (found by comparing its outputs):
-//   wrapper   u32 magic, u32 version, pointer to the fat binary, pointer (version 2, from the device linker: to the fat
-//             binaries of the objects that were linked, a list that ends with null)
-//   header    u32 magic, u16 version, u16 header bytes, u64 bytes that follow the header
-//   entry     +0 u16 kind (1 PTX, 2 ELF)  +4 u32 header bytes  +8 u64 payload bytes (padded)  +16 u32 compressed bytes
-//             +28 u32 compute capability  +40 u64 flags  +56 u64 bytes before compression
 #include "fatbin/fatbin.h"
 
 #include <dlfcn.h>
-
+#include <algorithm>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <string>
 
-#include "fatbin/readable.h"
+namespace warpsim {
+
+ReadableMemory::ReadableMemory() {
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);) {
+        unsigned long long begin = 0, end = 0;
+        char readable = 0;
+        if (std::sscanf(line.c_str(), "%llx-%llx %c", &begin, &end, &readable) != 3 || readable != 'r') continue;
+        if (!ranges_.empty() && ranges_.back().second == begin) {
+            ranges_.back().second = end;
+        } else {
+            ranges_.emplace_back(begin, end);
+        }
+    }
+    if (ranges_.empty()) ranges_.emplace_back(1, UINT64_MAX);
+}
+
+uint64_t ReadableMemory::from(const void *at) const {
+    const uint64_t address = reinterpret_cast<uint64_t>(at);
+    const auto next = std::upper_bound(ranges_.begin(), ranges_.end(), std::pair(address, UINT64_MAX));
+    if (next == ranges_.begin()) return 0;
+    const auto &[begin, end] = *std::prev(next);
+    return address < end ? end - address : 0;
+}
+
+}  // namespace warpsim
 
 namespace warpsim::fatbin {
 namespace {

@@ -1,5 +1,5 @@
-#include "report/json.h"
 #include <json_writer.h>
+#include "report/report.h"
 
 #include "core/names.h"
 #include "core/text.h"

@@ -1,4 +1,4 @@
-#include "report/trace_json.h"
+#include "report/report.h"
 
 #include <json_writer.h>
 

@@ -1,5 +1,5 @@
 // CUDA arrays: allocation, questions and copies.
-#include "runtime/array_copy.h"
+#include "runtime/copy.h"
 
 // Programs still call what the header calls deprecated.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"

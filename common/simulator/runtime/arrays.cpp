@@ -4,7 +4,6 @@
 #include <bit>
 #include <string>
 
-#include "runtime/image_limits.h"
 #include "runtime/runtime.h"
 
 namespace warpsim::rt {

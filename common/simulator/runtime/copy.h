@@ -1,8 +1,9 @@
-// Copies and fills between and within host and device memory, in up to three dimensions.
+// Copies and fills between and within host memory, device memory and CUDA arrays, in up to three dimensions.
 #pragma once
 
 #include <string>
 
+#include "runtime/arrays.h"
 #include "runtime/runtime.h"
 
 namespace warpsim::rt {
@@ -35,5 +36,16 @@ Operation make_fill(Runtime &, const char *name, const Region &, const Extent &,
 inline uint64_t address_of(const void *pointer) {
     return reinterpret_cast<uint64_t>(pointer);
 }
+
+// A box in an array, at x bytes, y and z. Throws Failure{cudaErrorInvalidValue} where it does not lie inside.
+Region array_region(const char *name, const char *side, const DeviceArray &, uint64_t x, uint64_t y, uint64_t z,
+                    const Extent &);
+
+// What cudaMemcpy3D describes: lengths in bytes, or in elements where an array takes part. Throws Failure.
+struct Copy3D {
+    Region to, from;
+    Extent extent;
+};
+Copy3D copy_3d_of(Runtime &, const char *name, const cudaMemcpy3DParms &);
 
 }  // namespace warpsim::rt

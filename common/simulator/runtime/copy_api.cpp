@@ -1,5 +1,4 @@
 // cudaMemcpy* and cudaMemset*.
-#include "runtime/array_copy.h"
 #include "runtime/copy.h"
 #include "runtime/runtime.h"
 

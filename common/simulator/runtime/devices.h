@@ -1,4 +1,5 @@
-// The devices of a process, all of one kind (WARPSIM_DEVICES), and what they reach of each other's memory.
+// The devices of a process, all of one kind (WARPSIM_DEVICES), what they reach of each other's memory, and what
+// cudaGetDeviceProperties and cudaDeviceGetAttribute say of a profile.
 #pragma once
 
 #include <memory>
@@ -6,6 +7,7 @@
 
 #include "memory/global_memory.h"
 #include "runtime/cuda_api.h"
+#include "runtime/profile.h"
 
 namespace warpsim::rt {
 
@@ -29,5 +31,9 @@ class Devices {
 
 // Of the calling host thread: what cudaSetDevice has chosen.
 unsigned current_device();
+
+void fill_properties(const Profile &, cudaDeviceProp &);
+// False for an attribute that is unknown.
+bool device_attribute(const Profile &, cudaDeviceAttr, int &value);
 
 }  // namespace warpsim::rt

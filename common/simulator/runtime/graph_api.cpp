@@ -1,9 +1,9 @@
-// CUDA graphs: graphs and their edges, instances, launches. Capture: runtime/capture_api.cpp. Nodes:
-// runtime/graph_nodes_api.cpp.
+// CUDA graphs: graphs and their edges, instances, launches, stream capture, and what a program asks of the memory that
+// graphs allocate. Nodes: runtime/graph_nodes_api.cpp.
 #include <algorithm>
+#include <utility>
 
 #include "runtime/graph_memory.h"
-#include "runtime/graph_order.h"
 #include "runtime/graphs.h"
 #include "runtime/runtime.h"
 
@@ -230,6 +230,150 @@ cudaError_t cudaGraphDestroyNode(cudaGraphNode_t handle) {
         }
         for (const auto &other : graph->nodes) std::erase(other->after, node);
         std::erase_if(graph->nodes, [&](const auto &other) { return other.get() == node; });
+        return cudaSuccess;
+    });
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode) {
+    return api([&](Runtime &runtime) {
+        const auto stream = runtime.scheduler.resolve(handle);
+        if (stream->legacy) return cudaErrorStreamCaptureUnsupported;
+        if (stream->capture) return cudaErrorIllegalState;
+        stream->capture = std::make_shared<Graph>();
+        stream->capture->origin = stream.get();
+        stream->capture->id = ++runtime.captures;
+        stream->capture_status = cudaStreamCaptureStatusActive;
+        stream->tails.clear();
+        return cudaSuccess;
+    });
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t *result) {
+    return api([&](Runtime &runtime) {
+        const auto stream = runtime.scheduler.resolve(handle);
+        if (!result) return cudaErrorInvalidValue;
+        *result = nullptr;
+        const std::shared_ptr<Graph> graph = stream->capture;
+        if (!graph) return cudaErrorIllegalState;
+        if (graph->origin != stream.get()) return cudaErrorStreamCaptureUnmatched;
+        bool valid = true;
+        for (const auto &other : runtime.scheduler.streams()) {
+            if (other->capture != graph) continue;
+            valid = valid && other->capture_status == cudaStreamCaptureStatusActive;
+            other->capture.reset();
+            other->tails.clear();
+            other->capture_status = cudaStreamCaptureStatusNone;
+        }
+        if (!valid) return cudaErrorStreamCaptureInvalidated;
+        *result = runtime.graphs.add(graph);
+        return cudaSuccess;
+    });
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus *status) {
+    return api([&](Runtime &runtime) {
+        if (!status) return cudaErrorInvalidValue;
+        *status = runtime.scheduler.resolve(handle)->capture_status;
+        return cudaSuccess;
+    });
+}
+
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatus *status, unsigned long long *id,
+                                     cudaGraph_t *graph, const cudaGraphNode_t **dependencies,
+                                     const cudaGraphEdgeData **edges, size_t *count) {
+    return api([&](Runtime &runtime) {
+        const auto stream = runtime.scheduler.resolve(handle);
+        if (!status) return cudaErrorInvalidValue;
+        *status = stream->capture_status;
+        if (id) *id = stream->capture ? stream->capture->id : 0;
+        if (graph || dependencies || edges || count) {
+            if (!stream->capture) return cudaSuccess;
+            say("cudaStreamGetCaptureInfo: the graph of a capture is not available before it ends");
+            return cudaErrorNotSupported;
+        }
+        return cudaSuccess;
+    });
+}
+
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode *mode) {
+    if (!mode) return record(cudaErrorInvalidValue);
+    std::swap(*mode, this_thread().capture_mode);
+    return cudaSuccess;
+}
+
+namespace {
+
+// The memory of a node of this type; throws Failure{cudaErrorInvalidValue} for another node.
+const GraphAllocation &memory_of(Runtime &runtime, cudaGraphNode_t handle, cudaGraphNodeType type) {
+    const Operation &operation = runtime.graphs.node(handle).operation;
+    if (operation.node_type != type || !operation.memory) throw Failure{cudaErrorInvalidValue};
+    return *operation.memory;
+}
+
+void check_device(int device) {
+    int count = 0;
+    if (cudaGetDeviceCount(&count) != cudaSuccess || device < 0 || device >= count)
+        throw Failure{cudaErrorInvalidDevice};
+}
+
+template <class F>
+cudaError_t device_api(int device, F body) {
+    try {
+        check_device(device);
+    } catch (const Failure &failure) {
+        return record(failure.code);
+    }
+    return api(body);
+}
+
+bool counts_unfreed(cudaGraphMemAttributeType attribute) {
+    return attribute == cudaGraphMemAttrUsedMemCurrent || attribute == cudaGraphMemAttrUsedMemHigh;
+}
+
+bool is_current(cudaGraphMemAttributeType attribute) {
+    return attribute == cudaGraphMemAttrUsedMemCurrent || attribute == cudaGraphMemAttrReservedMemCurrent;
+}
+
+bool is_known(cudaGraphMemAttributeType attribute) {
+    return attribute >= cudaGraphMemAttrUsedMemCurrent && attribute <= cudaGraphMemAttrReservedMemHigh;
+}
+
+}  // namespace
+
+cudaError_t cudaGraphMemAllocNodeGetParams(cudaGraphNode_t node, cudaMemAllocNodeParams *p) {
+    return api([&](Runtime &runtime) {
+        if (!p) return cudaErrorInvalidValue;
+        *p = memory_of(runtime, node, cudaGraphNodeTypeMemAlloc).parameters;
+        return cudaSuccess;
+    });
+}
+
+cudaError_t cudaGraphMemFreeNodeGetParams(cudaGraphNode_t node, void *address) {
+    return api([&](Runtime &runtime) {
+        if (!address) return cudaErrorInvalidValue;
+        *static_cast<void **>(address) = memory_of(runtime, node, cudaGraphNodeTypeMemFree).parameters.dptr;
+        return cudaSuccess;
+    });
+}
+
+// What rests stays reserved: its address must stay the same.
+cudaError_t cudaDeviceGraphMemTrim(int device) {
+    return device_api(device, [](Runtime &) { return cudaSuccess; });
+}
+
+cudaError_t cudaDeviceGetGraphMemAttribute(int device, cudaGraphMemAttributeType attribute, void *value) {
+    return device_api(device, [&](Runtime &) {
+        if (!value || !is_known(attribute)) return cudaErrorInvalidValue;
+        *static_cast<uint64_t *>(value) = graph_memory_bytes(counts_unfreed(attribute), is_current(attribute));
+        return cudaSuccess;
+    });
+}
+
+cudaError_t cudaDeviceSetGraphMemAttribute(int device, cudaGraphMemAttributeType attribute, void *value) {
+    return device_api(device, [&](Runtime &) {
+        if (!value || !is_known(attribute) || is_current(attribute) || *static_cast<uint64_t *>(value))
+            return cudaErrorInvalidValue;
+        reset_graph_memory_peak(counts_unfreed(attribute));
         return cudaSuccess;
     });
 }

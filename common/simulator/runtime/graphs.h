@@ -1,4 +1,5 @@
-// Graphs and their executable instances, by handle.
+// Graphs and their executable instances, by handle; which nodes come before which, child graphs taken apart: for the
+// order of a launch's operations.
 #pragma once
 
 #include <map>
@@ -46,5 +47,12 @@ std::vector<const Graph::Node *> in_order(const Graph &);
 inline cudaGraphNode_t handle_of(Graph::Node *node) {
     return reinterpret_cast<cudaGraphNode_t>(node);
 }
+
+// Of each operation of the list that in_order() gives: the numbers of those that it directly follows.
+std::vector<std::vector<size_t>> predecessors(const Graph &, const std::vector<const Graph::Node *> &in_order);
+
+// Queues an instance's operations: branches of the graph are not ordered with one another (launch_order.h), though
+// they run one after the other.
+void launch_in_order(Runtime &, const GraphInstance &, const std::shared_ptr<Stream> &);
 
 }  // namespace warpsim::rt

@@ -98,4 +98,7 @@ class Modules {
 // "void softmax<float>(float const*, int)" of a mangled name; the name itself where it is not mangled.
 std::string demangle(const std::string &name);
 
+// One PTX module out of several: the highest .version, the first module's target, file numbers made unique.
+std::string link_ptx(const std::vector<std::string> &modules);
+
 }  // namespace warpsim::rt

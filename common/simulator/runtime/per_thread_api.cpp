@@ -1,6 +1,5 @@
 // The runtime's functions for per-thread default streams. One row for each: how many parameters it has, its name, and
 // what its symbol ends in.
-#include "runtime/forward.h"
 #include "runtime/per_thread.h"
 
 // Programs still call what the header calls deprecated.

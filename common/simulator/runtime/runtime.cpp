@@ -12,8 +12,7 @@
 #include <new>
 #include <stdexcept>
 
-#include "report/json.h"
-#include "report/trace_json.h"
+#include "report/report.h"
 #include "runtime/graph_memory.h"
 #include "runtime/not_supported.h"
 

@@ -23,7 +23,6 @@
 #include "report/host_log.h"
 #include "runtime/cuda_api.h"
 #include "runtime/launch_order.h"
-#include "runtime/stream_clocks.h"
 
 namespace warpsim::rt {
 

@@ -4,7 +4,7 @@
 #pragma GCC visibility pop
 
 #include "core/tensor_map.h"
-#include "runtime/enumerators.h"
+#include "runtime/cuda_api.h"
 #include "runtime/runtime.h"
 
 using namespace warpsim;

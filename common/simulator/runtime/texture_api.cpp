@@ -7,8 +7,7 @@
 #include "instructions/arithmetic/numbers.h"
 #include "runtime/arrays.h"
 #include "runtime/copy.h"
-#include "runtime/enumerators.h"
-#include "runtime/image_limits.h"
+#include "runtime/cuda_api.h"
 #include "runtime/runtime.h"
 
 using namespace warpsim;

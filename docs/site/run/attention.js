@@ -1,5 +1,5 @@
 // The judge's numbers: the tensors of a problem, attention in float64, and the comparison of a kernel's output with it,
-// as flashladder/classroom/inputs.py and running/verify.py have them. Tensors are arrays of (B, heads, rows, d_head) in
+// as flashladder/classroom/cases.py and running/verify.py have them. Tensors are arrays of (B, heads, rows, d_head) in
 // that order, whatever the problem's layout. A problem is a Problem's fields of Python.
 import { Normal } from "./normal.js";
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from flashladder import plot
 from flashladder.classroom import assignment as assignments
-from flashladder.classroom import formats, late, marks, overrides, report, similarity, submissions
+from flashladder.classroom import formats, late, marks, report, similarity, submissions
 from flashladder.classroom.assignment import Assignment
 from flashladder.classroom.marks import Marks
 from flashladder.classroom.pool import Pool
@@ -104,7 +104,7 @@ def grade_class(
     paths, store, summary = submissions.identities(folder), Store(out / "results"), Summary()
     if options.only and options.only not in paths:
         raise FlashLadderError(f"ONLY={options.only}: there is no such submission. There are: {', '.join(paths)}.")
-    corrections = overrides.read(out / overrides.FILE, assignment)
+    corrections = marks.read(out / marks.FILE, assignment)
     alike = similarity.Answers(assignment) if options.similar else None
     owners: dict[str, list[str]] = {}  # by key: equal submissions are graded once
     refused: dict[str, str] = {}
@@ -146,7 +146,7 @@ def grade_class(
     keys = {identity: key for key, identities in owners.items() for identity in identities}
     summary.refused = [f"{identity}: {why}" for identity, why in sorted(refused.items())]
     known = {*paths, *(path.name for path in paths.values())}
-    summary.nobodys = [f"{one.student} ({overrides.FILE})" for one in corrections if one.student not in paths]
+    summary.nobodys = [f"{one.student} ({marks.FILE})" for one in corrections if one.student not in paths]
     summary.nobodys += [f"{one.student} ([[extension]])" for one in assignment.extensions if one.student not in known]
 
     def every() -> Iterator[Marks]:
@@ -157,9 +157,7 @@ def grade_class(
                 one = marks.nothing(identity, path.name, assignment, ungraded=failed[keys[identity]])
             else:
                 one = marks.of_result(identity, path.name, assignment, store.get(keys[identity]))
-            yield overrides.applied(
-                replace(one, late=_lateness(assignment, identity, path, options, summary)), corrections
-            )
+            yield marks.applied(replace(one, late=_lateness(assignment, identity, path, options, summary)), corrections)
 
     hidden = pseudonyms(out, list(paths)) if options.pseudonyms else {}
     light = _write_reports(assignment, every(), out, hidden)

@@ -6,16 +6,68 @@ nothing is written twice. With `give`, the lines of the first subgoals are on it
 
 import re
 import textwrap
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from flashladder.classroom.exercise import entries, place
 from flashladder.classroom.shown import KINDS
 from flashladder.core.errors import FlashLadderError, named
 from flashladder.core.paths import work_directory
+from flashladder.core.problem import Problem
 from flashladder.ladder import source, stages, technique
-from flashladder.ladder.alone import alone
 from flashladder.ladder.kernels import Kernel
+from flashladder.ladder.launches import instances
+
+D_HEAD = 128
+
+
+def alone(stage: Kernel) -> Kernel:
+    """The instance of stage.toml's launch, bf16 at d_head 128. A kernel.cu may be of this instance alone, or have the
+    stage's table, of which then this line is built (`only_instance`)."""
+    name = stage.configuration(Problem(d_head=D_HEAD, dtype="bf16"))
+    instance = next(one for one in instances(stage) if one.configuration == name)
+    *others, launch = stage.data["launch"]
+    values = {name: value for name, value in zip(launch["fields"], instance.fields) if value.isdecimal()}
+    values = {name: value for name, value in values.items() if name not in launch}  # Br and Bc keep their names
+    kept = {name: value for name, value in launch.items() if name not in ("configuration", "fields")}
+    kept |= {
+        "template": ["T", "d_head"],
+        "shared_bytes": _with(launch["shared_bytes"], values),
+        "grid": [_with(one, values).replace("min(1 * ", "min(") for one in launch["grid"]],
+    }
+    return replace(
+        stage,
+        data=stage.data
+        | {
+            "launch": [*others, kept],
+            "dtypes": ["bf16"],
+            "d_heads": [D_HEAD],
+            "judged_build": f"BF16_{D_HEAD}",
+            "judged_by": [_plain(one) for one in stage.data["judged_by"] if _is_of(one, name)],
+            "expected": [one for one in stage.data["expected"] if not one.get("own_choice")],
+            "keeps": [one for one in stage.data["keeps"] if not _own_choice(one)],
+            "only_instance": name,
+        },
+    )
+
+
+def _with(expression: str, values: dict[str, str]) -> str:
+    return re.sub(r"[A-Za-z_]\w*", lambda word: values.get(word[0], word[0]), expression)
+
+
+def _is_of(entry: dict, name: str) -> bool:
+    return entry.get("d_head", D_HEAD) == D_HEAD and entry.get("configuration", name) == name
+
+
+def _plain(entry: dict) -> dict:
+    return {name: value for name, value in entry.items() if name != "configuration"}
+
+
+def _own_choice(kept: str) -> bool:
+    """Whether an expectation is of runs that choose an instance."""
+    slug, _, name = kept.partition(".")
+    return any(one.own_choice for one in technique.expectations(slug) if one.name == name)
+
 
 WHOLE = "whole"  # the last subgoal's name: O is right, nothing races, the technique is used
 _SUBGOAL = {"name", "title", "minutes", "shows", "task", "lines", "shown", "mistake", "one_instance"}

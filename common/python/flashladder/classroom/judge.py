@@ -227,7 +227,7 @@ def all_cases(stage: WithKernel, checks: Sequence[str], sizes: Sequence[Problem]
     names = techniques(checks)
     counted = [] if names == [] else [run for kind in COUNTED for run in technique.runs(stage, names, *kind)]
     counted = [Case(run.problem, run.configuration(stage), counted=run) for run in counted]
-    d_heads = stage.data.get("d_heads", ())  # of one instance alone (ladder/alone.py)
+    d_heads = stage.data.get("d_heads", ())  # of one instance alone (classroom/blank.py)
     return [one for one in dict.fromkeys([*found, *counted]) if not d_heads or one.problem.d_head in d_heads]
 
 

@@ -8,8 +8,9 @@ from matplotlib.figure import Figure
 
 from flashladder.classroom.text import one_line
 from flashladder.core.problem import Problem
-from flashladder.plot import banks, errors
+from flashladder.plot import errors
 from flashladder.plot.packed import png
+from flashladder.plot.swizzle import bank_grid
 from flashladder.simulator.accesses import Access
 
 DPI = 80
@@ -28,7 +29,7 @@ def draw(scratch: Path) -> dict[str, bytes]:
         accesses = [_access(one) for one in json.loads((scratch / "accesses.json").read_text())]
         shared = [one for one in accesses if one.space == "shared" and one.cost > one.ideal]
         if shared:
-            found["banks"] = png(banks.bank_grid(max(shared, key=lambda one: one.cost - one.ideal)), DPI)
+            found["banks"] = png(bank_grid(max(shared, key=lambda one: one.cost - one.ideal)), DPI)
     return found
 
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from flashladder.classroom import device_code
 from flashladder.classroom.assignment import Assignment
+from flashladder.classroom.cases import draw
 from flashladder.classroom.device_code import Built, Outcome, Sandbox
-from flashladder.classroom.inputs import draw
 from flashladder.core.device import Device
 from flashladder.core.problem import GAPS, Problem
 from flashladder.ladder import technique

@@ -11,7 +11,7 @@ from pathlib import Path
 from flashladder.core.console import plural, say
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import RECORDED, ROOT
-from flashladder.measuring import recorded, report_archive, report_check
+from flashladder.measuring import recorded, report_check
 
 
 @functools.cache
@@ -30,7 +30,7 @@ def printable(text: str) -> str:
     return "".join(letter if letter.isprintable() else "?" for letter in text)[:600]
 
 
-def taken(report: report_archive.Report) -> list[str]:
+def taken(report: report_check.Report) -> list[str]:
     """Has the records of a report ship; returns their places. Without its provenance none does, whoever wants it."""
     lacking = {name: found for name, record in report.records.items() if (found := recorded.lacking(record))}
     if lacking:
@@ -55,7 +55,7 @@ def run(name: str, take: bool = False) -> int:
     if at_commit("HEAD", "") is None:
         raise FlashLadderError("A report is held against the project's history, and this folder is no git clone.")
     file = Path(name)
-    report = report_archive.read(file)
+    report = report_check.read(file)
     today = datetime.datetime.now(datetime.timezone.utc).date()
     found = report_check.check(report, at_commit, today)
     for word, sentences in (("error", found.errors), ("remark", found.remarks)):

@@ -11,7 +11,6 @@ from flashladder.building import build
 from flashladder.classroom import assignment as assignments
 from flashladder.classroom import (
     batch,
-    certificates,
     handout,
     hosted,
     isolation,
@@ -132,13 +131,13 @@ def _times(told: Grading, assignment: assignments.Assignment) -> Callable[[str, 
 def show_job_script(scheduler: str, folder: Path | None) -> int:
     if folder is None:
         raise FlashLadderError("--job-script needs --certificates, whose files the jobs are told.")
-    say(pool.cluster(scheduler, security=certificates.security(folder)).job_script())
+    say(pool.cluster(scheduler, security=pool.security(folder)).job_script())
     return 0
 
 
 def make_certificates(folder: Path | None) -> int:
-    folder = certificates.make((folder or work_directory() / "certificates").resolve())
-    options = certificates.options_of_dask(folder)
+    folder = pool.make_certificates((folder or work_directory() / "certificates").resolve())
+    options = pool.options_of_dask(folder)
     say(f"{folder}: the certificate of your class and its key. Whoever has the key can run code as you: keep it.")
     say("Put the folder where all workers read it. Then, on the head and on each worker:")
     say(f"  dask scheduler --protocol tls --no-dashboard {options}")

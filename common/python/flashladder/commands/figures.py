@@ -1,7 +1,7 @@
 """Figures that are computed from the records and from the simulator's counters: `tflops(9) / tflops(8)`.
 
-Arithmetic with the functions in FUNCTIONS. The lists of the numbers that sentences quote have it (commands/quotes.py),
-and the cells of declared tables, there with one of Python's formats behind " : ".
+Arithmetic with the functions in FUNCTIONS. The lists of the numbers that sentences quote (commands/figure_lists.py)
+have it, and the cells of declared tables, there with one of Python's formats behind " : ".
 """
 
 import ast

@@ -41,14 +41,12 @@ from flashladder.measuring import (
     decode_bench,
     detections,
     gpu_memory,
-    hard_inputs,
     ncu,
     profiler,
     provenance,
     recorded,
-    report_archive,
+    report_check,
     roofline,
-    simulator_records,
     stream_times,
 )
 from flashladder.running.job import Job, Options, StageError, answer
@@ -331,9 +329,9 @@ def part_ablations(report: Report) -> list[str]:
     if numbers:
         shutil.copy(ablation_times.run(report.device, numbers, PART_SECONDS), report.file("ablations"))
         summary.append(f"ablations: {len(recorded.load(report.file('ablations'))['measurements'])} figures")
-    hurt = tuple(one for one in hard_inputs.stages_that_hurt() if one in report.numbers)
+    hurt = tuple(one for one in ablation_times.stages_that_hurt() if one in report.numbers)
     if hurt:
-        record = recorded.inside("inputs", hard_inputs.measure(report.device, hurt))
+        record = recorded.inside("inputs", ablation_times.measure(report.device, hurt))
         recorded.write(record, report.file("ablations"))
         summary.append(f"ablations: {len(record['inputs']['measurements'])} figures of inputs that hurt")
     return summary or ["ablations: none of these stages has any"]
@@ -415,14 +413,14 @@ def part_faults(report: Report) -> list[str]:
     Where STAGES names stages, their planted mistakes instead."""
     if report.planted:
         return detections.measure(report.device, report.which, report.planted, report.file("faults"))
-    record = simulator_records.faults(report.device)
+    record = provenance.faults(report.device)
     recorded.write(record, report.file("faults"))
     summary = []
     for twin, words in (("gpu", "faulty"), ("gpu mended", "mended")):
-        counts = simulator_records.outcomes(record, twin)
+        counts = provenance.outcomes(record, twin)
         summary.append(f"faults: {words}: " + ", ".join(f"{count} {name}" for name, count in sorted(counts.items())))
     summary += [f"faults: the GPU stopped answering {record['stopped']}"] * bool(record["stopped"])
-    sums = simulator_records.sums(report.device)
+    sums = provenance.sums(report.device)
     recorded.write(sums, report.file("sums"))
     failed = [f"faults: sums failed: {name}: {why[:200]}" for name, why in sums["failed"].items()]
     return [*summary, f"faults: {len(sums['sums'])} cases of sums, {len(failed)} failed", *failed[:12]]
@@ -527,7 +525,7 @@ def run(
         raise
     say("\n==== summary\n" + "\n".join(summary))
     page = report_page.write(report.file(), summary)
-    file = report_archive.pack(report.folder, bench.slug(report.device.short))
+    file = report_check.pack(report.folder, bench.slug(report.device.short))
     say(f"\nTo read: {page}\nAll of it in one file, to be sent: {file}")
     say(f"What is wrong with it, if anything: make check-report FILE={file}")
     if failed:

@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from flashladder.commands import docs, tested
-from flashladder.commands.tested import git
+from flashladder.commands import docs, testing
+from flashladder.commands.testing import git
 from flashladder.core.console import plural, say
 from flashladder.core.environment import for_python
 from flashladder.core.errors import FlashLadderError
@@ -57,7 +57,7 @@ def faults(version: str, root: Path) -> list[str]:
     unreleased = _UNRELEASED.search((root / "CHANGELOG.md").read_text())
     if not unreleased or not unreleased[1].strip():
         found.append("CHANGELOG.md has nothing below '## Unreleased': say what is new")
-    missing = {"quick", "long"} - tested.passed(root)
+    missing = {"quick", "long"} - testing.passed(root)
     if missing:
         command = {"quick": "make test", "long": "make test-long"}
         words = " and ".join(f"`{command[one]}`" for one in sorted(missing, reverse=True))

@@ -9,7 +9,7 @@ What a marker can ask for: `ladder`, `throughput DTYPE D [causal]`, `gradients D
 `timeline-clocks`, `timeline-errors D`, `timeline-beside`, `faults [list]`, `detections PART`, `table NAME` (one that
 the text's figures.toml declares: commands/figure_lists.py).
 What stands between the markers is replaced; running it twice changes nothing. The numbers that sentences quote:
-flashladder.commands.quotes.
+flashladder.commands.figure_lists.
 """
 
 import math
@@ -22,7 +22,6 @@ from flashladder.commands import (
     faults_page,
     figure_lists,
     profiler_pages,
-    quotes,
     result_pictures,
     ring_pages,
     timeline_pages,
@@ -493,7 +492,7 @@ def _text_cells(notebook: dict) -> list[dict]:
 def refilled(file: Path) -> str:
     """A document or notebook with its blocks, and the numbers that its sentences quote, as the records have them."""
     before = parts_of(file)
-    after = quotes.fill([fill(part, file) for part in before], file)
+    after = figure_lists.fill([fill(part, file) for part in before], file)
     if file.suffix != ".ipynb":
         return after[0]
     if after == before:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from flashladder.commands.markdown import STALE_NOTE, caption, paragraphs, table
-from flashladder.measuring import beside_clocks, recorded, step_clocks
+from flashladder.measuring import model_clocks, recorded
 from flashladder.simulator import clocks, warps
 
 # Stage whose picture a text has -> clocks that it shows: some turns in the middle.
@@ -25,7 +25,7 @@ def clocks_table() -> str:
 def errors_table(d: str) -> Iterator[str]:
     """The model's clocks of a turn beside those that were measured, for each recorded stage with tensor cores; first
     which is the farthest off."""
-    found = step_clocks.all_steps(int(d))
+    found = model_clocks.all_steps(int(d))
     if not found:
         return
     rows = [
@@ -39,7 +39,7 @@ def errors_table(d: str) -> Iterator[str]:
         ]
         for step in found
     ]
-    hopper = step_clocks.for_hopper(found)
+    hopper = model_clocks.for_hopper(found)
     earlier = tuple(step for step in found if step not in hopper)
     said = f"Largest deviation of the stages for Hopper, from {hopper[0].stage.name} on: {_worst(hopper)}."
     head = [f"d = {d}", "blocks x tile", "tensor cores alone", "model", "measured", "model over measured"]
@@ -53,8 +53,8 @@ def errors_table(d: str) -> Iterator[str]:
         yield f"{note} It is taken to have had the same clock."
 
 
-def _worst(found: tuple[step_clocks.Step, ...]) -> str:
-    step = step_clocks.worst(found)
+def _worst(found: tuple[model_clocks.Step, ...]) -> str:
+    step = model_clocks.worst(found)
     return f"{100 * step.error:+.1f} percent, {step.stage.name}"
 
 
@@ -62,7 +62,7 @@ def _worst(found: tuple[step_clocks.Step, ...]) -> str:
 def beside_table() -> Iterator[str]:
     """What instructions take beside products and without them, and what products take beside them: the model's figure
     before the recorded one."""
-    found = {(row.instruction, row.products): row for row in beside_clocks.rows()}
+    found = {(row.instruction, row.products): row for row in model_clocks.rows()}
     if not found:
         return
     rows = []
@@ -76,7 +76,7 @@ def beside_table() -> Iterator[str]:
     yield table(head, rows)
 
 
-def _both(row: beside_clocks.Row | None, key: str) -> str:
+def _both(row: model_clocks.Row | None, key: str) -> str:
     return f"{row.model[key]:.2f} : {row.recorded[key]:.2f}" if row and key in row.recorded else ""
 
 

@@ -18,7 +18,7 @@ class Ablation(Change):
     FILE: ClassVar[str] = "ablations.toml"
 
     title: str
-    inputs: bool = False  # timed on inputs that hurt, too (measuring/hard_inputs.py)
+    inputs: bool = False  # timed on inputs that hurt, too (measuring/ablation_times.py)
     hazard: str = ""  # what the simulator calls it, of a planted mistake
 
     @property

@@ -19,7 +19,7 @@ from flashladder.core.paths import stage_library
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
 from flashladder.ladder.kernels import WithKernel
-from flashladder.measuring import cudnn_fp8, cudnn_package, gpu_memory, peers, provenance, recorded
+from flashladder.measuring import cudnn_peers, gpu_memory, peers, provenance, recorded
 from flashladder.running.cudart import L2_BYTES, MULTIPROCESSORS, CudaError, Cudart
 from flashladder.running.job import KINDS
 from flashladder.running.verify import POISON, Comparison, compare, reference
@@ -371,11 +371,11 @@ class Bench(Benchmark):
     def cudnn_of_e4m3(self, problem: Problem, memory) -> list[Candidate]:
         """cuDNN, where its package is there and takes the problem; else the record says why not."""
         try:
-            launch, output, facts = cudnn_fp8.attention(problem, memory.tensors)
-        except cudnn_package.Unavailable as error:
-            self.skip(cudnn_fp8.NAME, problem, str(error))
+            launch, output, facts = cudnn_peers.attention(problem, memory.tensors)
+        except cudnn_peers.Unavailable as error:
+            self.skip(cudnn_peers.NAME, problem, str(error))
             return []
-        return [Candidate(cudnn_fp8.NAME, "peer", launch, output, problem.flops(), facts)]
+        return [Candidate(cudnn_peers.NAME, "peer", launch, output, problem.flops(), facts)]
 
     def prepared(self, problem: Problem):
         """Inputs in device memory, and what admit() compares with: rows, heads, the reference there and its bound."""

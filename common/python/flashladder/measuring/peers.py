@@ -1,6 +1,6 @@
 """What the stages are measured against: FlashAttention-2 and cuDNN by PyTorch's SDPA; FlashAttention-3 and -4 where
-their users' packages are installed; and cuBLAS as the ceiling. cuDNN of e4m3 is in cudnn_fp8, its deterministic
-gradients are in cudnn_gradients; peers of decode alone are in decode_peers."""
+their users' packages are installed; and cuBLAS as the ceiling. cuDNN of e4m3 and its
+deterministic gradients are in cudnn_peers; peers of decode alone are in decode_peers."""
 
 import importlib
 import importlib.metadata
@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 from flashladder.core.problem import Problem
-from flashladder.measuring import cudnn_gradients, cudnn_package, gpu_memory
+from flashladder.measuring import cudnn_peers, gpu_memory
 
 
 @contextmanager
@@ -119,7 +119,7 @@ def gradient_call(name: str, problem: Problem, tensors: dict):
     plain = name.removesuffix(DETERMINISTIC)
     deterministic = plain != name
     if deterministic and plain == "cuDNN attention":
-        return cudnn_gradients.call(problem, tensors)
+        return cudnn_peers.gradients(problem, tensors)
     torch = gpu_memory.torch
     given = tuple(tensors[tensor].detach().requires_grad_() for tensor in "QKV")
     by_heads = dict(zip("QKV", given, strict=True))
@@ -169,4 +169,4 @@ def versions() -> dict:
     found = {"torch": torch.__version__, "cudnn": torch.backends.cudnn.version(), "torch_cuda": torch.version.cuda}
     packages = PACKAGES | DECODE_PACKAGES
     installed = {name: package.version() for name, package in packages.items() if package.installed()}
-    return found | installed | cudnn_package.version()
+    return found | installed | cudnn_peers.version()

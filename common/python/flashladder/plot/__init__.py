@@ -6,26 +6,18 @@
 Colours are told apart by colour-blind readers, and whatever a colour says a text or a hatch says too.
 """
 
-from flashladder.plot.banks import bank_grid, sectors
 from flashladder.plot.cards import card
 from flashladder.plot.climbing import climb, front_picture
-from flashladder.plot.decoding import decode_roofline, waves
 from flashladder.plot.errors import error_map
-from flashladder.plot.fragments import mma_fragments
+from flashladder.plot.fragments import mma_fragments, registers
 from flashladder.plot.iteration import iteration
-from flashladder.plot.limits import limits
-from flashladder.plot.machine_code import instruction_mix, order
+from flashladder.plot.machine_code import instruction_mix, order, profiler_samples, profiler_stalls, profiler_wavefronts
 from flashladder.plot.masking import block_orders, tile_kinds
-from flashladder.plot.points import points
-from flashladder.plot.profiler import profiler_samples, profiler_stalls, profiler_wavefronts
-from flashladder.plot.registers import registers
-from flashladder.plot.ring import ring
-from flashladder.plot.roofline import roofline
+from flashladder.plot.roofline import decode_roofline, limits, roofline, waves
 from flashladder.plot.softmax import online_softmax
 from flashladder.plot.style import save
-from flashladder.plot.swizzle import swizzle, swizzle_bits
-from flashladder.plot.throughput import ablations, throughput
-from flashladder.plot.timeline import timeline
-from flashladder.plot.transfers import transfers
+from flashladder.plot.swizzle import bank_grid, sectors, swizzle, swizzle_bits
+from flashladder.plot.throughput import ablations, points, throughput
+from flashladder.plot.transfers import ring, timeline, transfers
 from flashladder.plot.tuning import configurations, tuning_flags, tuning_lengths, tuning_predicted, tuning_tiles
 from flashladder.plot.warps import warps

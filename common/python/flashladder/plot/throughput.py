@@ -1,6 +1,7 @@
-"""Throughput: the way up as one line beside a sweep over sequence length; ablations."""
+"""Throughput: the way up as one line beside a sweep over sequence length; ablations; how many points a class got."""
 
 import textwrap
+from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
@@ -8,7 +9,7 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.measuring import recorded
 from flashladder.plot import climbing
 from flashladder.plot.climbing import Run
-from flashladder.plot.style import BLUE, GREY, INK, MARKERS, SKY, in_order, new_figure
+from flashladder.plot.style import BLUE, GREY, INK, MARKERS, SKY, caption, in_order, label, new_figure
 
 PEER_GREYS = {
     "FlashAttention-2": "#444444",
@@ -160,3 +161,31 @@ def _families(axes, families: list[tuple[dict, list[dict]]], peers: list[dict]) 
     axes.set_xlabel("TFLOP/s; in brackets: of the kernel itself")
     axes.grid(alpha=0.25, axis="x")
     axes.set_axisbelow(True)
+
+
+BINS = 10
+
+
+def points(points: Sequence[float], maximum: float, title: str) -> Figure:
+    """A histogram in tenths of the points that there are to get; the last tenth holds full points, too."""
+    figure = new_figure(7.2, 3.8, "Histogram: how many of a class got how many points")
+    axes = figure.subplots()
+    counts = [0] * BINS
+    for one in points:
+        counts[min(BINS - 1, int(BINS * one / maximum))] += 1
+    edges = [maximum * number / BINS for number in range(BINS + 1)]
+    axes.bar(edges[:-1], counts, width=maximum / BINS, align="edge", color=BLUE, edgecolor="white")
+    for edge, count in zip(edges, counts):
+        if count:
+            label(axes, edge + maximum / BINS / 2, count + 0.03 * max(counts), "white", str(count))
+    axes.set_ylim(0, 1.12 * max(counts + [1]))
+    axes.set_xticks(edges, [f"{edge:g}" for edge in edges])
+    axes.set_xlabel("points")
+    axes.set_ylabel("submissions")
+    axes.set_title(title)
+    middle = sorted(points)[len(points) // 2] if points else 0
+    caption(
+        figure,
+        f"{len(points)} submissions; median {middle:g}; {sum(one >= maximum for one in points)} with full points.",
+    )
+    return figure

@@ -12,7 +12,7 @@ from flashladder.core.device import Device
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
-from flashladder.measuring import bench, hard_inputs, peers, provenance
+from flashladder.measuring import ablation_times, bench, peers, provenance
 from flashladder.running.cudart import CudaError
 from flashladder.running.job import Options, StageError, run_library
 from flashladder.running.verify import check
@@ -143,7 +143,7 @@ class GpuTimer:
             self._memory.release()
         self.bench.prepare = None
         if inputs != "normal":
-            self.bench.prepare = lambda problem, tensors: hard_inputs.fill(inputs, problem, tensors)
+            self.bench.prepare = lambda problem, tensors: ablation_times.fill(inputs, problem, tensors)
         self._taken, (self._memory, self._expected) = (problem, inputs), self.bench.prepared(problem)
         self._peers = [
             peer

@@ -23,7 +23,7 @@ from flashladder.tuning.tune import PAYS, Measurer, Timer, Tried, Workshop
 
 BESIDE = ("no_gap",)  # stages that run in each heat
 FASTER = 1.005  # on normal scores: for who takes more than so many times as long, the fastest is chosen
-HARD = "huge"  # of hard_inputs.KINDS: scores with which most bets are lost
+HARD = "huge"  # of ablation_times.KINDS: scores with which most bets are lost
 GIVES_WAY = 1.05  # on HARD: who takes more than so many times as long as another that is as fast otherwise
 
 

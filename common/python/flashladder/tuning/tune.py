@@ -83,7 +83,7 @@ class Timer(Protocol):
         inputs: str = "normal",
     ) -> dict[str, Times]:
         """Times the configurations, the stages of these numbers and the peers in turn, each for so many seconds of
-        kernel time, on inputs of one of hard_inputs.KINDS. TimingFailed."""
+        kernel time, on inputs of one of ablation_times.KINDS. TimingFailed."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class Measurer:
     ) -> dict[str, Times] | None:
         """Runs the heat, or takes it from the store; without those that fail in it. None if all of them do.
 
-        inputs: one of hard_inputs.KINDS where they are not normal.
+        inputs: one of ablation_times.KINDS where they are not normal.
         """
         while running := self.tried.usable(configurations):
             key = self._key(running, seconds, beside, *inputs)

@@ -3,9 +3,8 @@
 from matplotlib.patches import Patch
 
 from flashladder.plot.cards.drawing import arrow, centred, picture, rectangle, rounded, titled
-from flashladder.plot.fragments import SHAPES, owners
+from flashladder.plot.fragments import MOST, SHAPES, budget, owners
 from flashladder.plot.masking import kinds
-from flashladder.plot.registers import MOST, budget
 from flashladder.plot.style import (
     BLUE,
     GREEN,

@@ -1,0 +1,264 @@
+// Textures and surfaces that are used wrongly: a program with the fault, and without it by -DMENDED.
+#include <cuda_runtime.h>
+
+#include <cstdio>
+
+#include "../programs.h"
+
+// Threads beyond the right edge of a surface write, too.
+namespace surface_past_the_edge {
+
+__global__ void fill(cudaSurfaceObject_t surface, int width) {
+    const int x = threadIdx.x, y = blockIdx.x;
+    if (x >= width) return;
+    surf2Dwrite(1.0f, surface, 4 * x, y);  //! out_of_bounds: writes 4 bytes at x = 80 bytes, y = 0 | 20 x 8 elements
+}
+
+int main() {
+    cudaChannelFormatDesc channels = cudaCreateChannelDesc<float>();
+    cudaArray_t array;
+    cudaMallocArray(&array, &channels, 20, 8, cudaArraySurfaceLoadStore);
+    cudaResourceDesc resource = {};
+    resource.resType = cudaResourceTypeArray;
+    resource.res.array.array = array;
+    cudaSurfaceObject_t surface;
+    cudaCreateSurfaceObject(&surface, &resource);
+#ifdef MENDED
+    fill<<<8, 32>>>(surface, 20);
+#else
+    fill<<<8, 32>>>(surface, 32);
+#endif
+    return ended();
+}
+
+}  // namespace surface_past_the_edge
+
+// The grid has one row more than the surface: reads of it fault.
+namespace surface_row_missing {
+
+__global__ void sum(float *out, cudaSurfaceObject_t surface) {
+    const int x = threadIdx.x, y = blockIdx.x;
+    if (x >= 20) return;
+    out[y * 20 + x] = surf2Dread<float>(surface, 4 * x, y);  //! out_of_bounds: reads 4 bytes | y = 8 | 19 more lanes
+}
+
+int main() {
+    cudaChannelFormatDesc channels = cudaCreateChannelDesc<float>();
+    cudaArray_t array;
+    cudaMallocArray(&array, &channels, 20, 8, cudaArraySurfaceLoadStore);
+    cudaResourceDesc resource = {};
+    resource.resType = cudaResourceTypeArray;
+    resource.res.array.array = array;
+    cudaSurfaceObject_t surface;
+    cudaCreateSurfaceObject(&surface, &resource);
+    float *out;
+    cudaMalloc(&out, 9 * 20 * sizeof(float));
+#ifdef MENDED
+    sum<<<8, 32>>>(out, surface);
+#else
+    sum<<<9, 32>>>(out, surface);
+#endif
+    return ended();
+}
+
+}  // namespace surface_row_missing
+
+// The first coordinate of a surface counts bytes, not elements.
+namespace surface_x_in_elements {
+
+#ifdef MENDED
+constexpr int kStep = sizeof(float);
+#else
+constexpr int kStep = 1;
+#endif
+
+__global__ void fill(cudaSurfaceObject_t surface) {
+    const int x = threadIdx.x;
+    if (x >= 20) return;
+    surf2Dwrite(1.0f, surface, x * kStep, blockIdx.x);  //! misaligned: x = 1 bytes | multiple of 4
+}
+
+int main() {
+    cudaChannelFormatDesc channels = cudaCreateChannelDesc<float>();
+    cudaArray_t array;
+    cudaMallocArray(&array, &channels, 20, 8, cudaArraySurfaceLoadStore);
+    cudaResourceDesc resource = {};
+    resource.resType = cudaResourceTypeArray;
+    resource.res.array.array = array;
+    cudaSurfaceObject_t surface;
+    cudaCreateSurfaceObject(&surface, &resource);
+    fill<<<8, 32>>>(surface);
+    return ended();
+}
+
+}  // namespace surface_x_in_elements
+
+// The kernel uses a texture object that was destroyed.
+namespace texture_destroyed {
+
+__global__ void copy(float *out, cudaTextureObject_t t) {
+    out[threadIdx.x] = tex1Dfetch<float>(t, threadIdx.x);  //! invalid_argument: texture object | that was destroyed
+}
+
+int main() {
+    float *values;
+    cudaMalloc(&values, 1024 * sizeof(float));
+    cudaMemset(values, 0, 1024 * sizeof(float));
+    cudaResourceDesc resource = {};
+    resource.resType = cudaResourceTypeLinear;
+    resource.res.linear.devPtr = values;
+    resource.res.linear.desc = cudaCreateChannelDesc<float>();
+    resource.res.linear.sizeInBytes = 1024 * sizeof(float);
+    cudaTextureDesc sampling = {};
+    cudaTextureObject_t texture;
+    cudaCreateTextureObject(&texture, &resource, &sampling, nullptr);
+    float *out;
+    cudaMalloc(&out, 2048 * sizeof(float));
+#ifndef MENDED
+    cudaDestroyTextureObject(texture);
+#endif
+    copy<<<1, 32>>>(out, texture);
+    return ended();
+}
+
+}  // namespace texture_destroyed
+
+// A surface object is no texture object.
+namespace texture_handle_of_a_surface {
+
+__global__ void copy(float *out, cudaTextureObject_t t) {
+    if (threadIdx.x >= 20) return;
+    out[threadIdx.x] = tex2D<float>(t, threadIdx.x, 3);  //! invalid_argument: is a surface object, not a texture object
+}
+
+int main() {
+    cudaChannelFormatDesc channels = cudaCreateChannelDesc<float>();
+    cudaArray_t array;
+    cudaMallocArray(&array, &channels, 20, 8, cudaArraySurfaceLoadStore);
+    cudaResourceDesc resource = {};
+    resource.resType = cudaResourceTypeArray;
+    resource.res.array.array = array;
+    cudaSurfaceObject_t surface;
+    cudaCreateSurfaceObject(&surface, &resource);
+    cudaTextureDesc sampling = {};
+    cudaTextureObject_t texture;
+    cudaCreateTextureObject(&texture, &resource, &sampling, nullptr);
+    float *out;
+    cudaMalloc(&out, 20 * sizeof(float));
+#ifdef MENDED
+    copy<<<1, 32>>>(out, texture);
+#else
+    copy<<<1, 32>>>(out, surface);
+#endif
+    return ended();
+}
+
+}  // namespace texture_handle_of_a_surface
+
+// The texture object says that there are more values than were allocated.
+namespace texture_larger_than_memory {
+
+#ifdef MENDED
+constexpr int kSize = 1024;
+#else
+constexpr int kSize = 2048;
+#endif
+
+__global__ void copy(float *out, cudaTextureObject_t t) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    out[i] = tex1Dfetch<float>(t, i);  //! out_of_bounds: texel of 4 bytes | larger than its memory | past the end of
+}
+
+int main() {
+    float *values;
+    cudaMalloc(&values, 1024 * sizeof(float));
+    cudaMemset(values, 0, 1024 * sizeof(float));
+    cudaResourceDesc resource = {};
+    resource.resType = cudaResourceTypeLinear;
+    resource.res.linear.devPtr = values;
+    resource.res.linear.desc = cudaCreateChannelDesc<float>();
+    resource.res.linear.sizeInBytes = kSize * sizeof(float);
+    cudaTextureDesc sampling = {};
+    cudaTextureObject_t texture;
+    cudaCreateTextureObject(&texture, &resource, &sampling, nullptr);
+    float *out;
+    cudaMalloc(&out, 2048 * sizeof(float));
+    copy<<<kSize / 256, 256>>>(out, texture);
+    return ended();
+}
+
+}  // namespace texture_larger_than_memory
+
+// A layer that the array does not have.
+namespace texture_layer_missing {
+
+__global__ void copy(float *out, cudaTextureObject_t t) {
+    out[blockIdx.x * 32 + threadIdx.x] =
+        tex1DLayered<float>(t, threadIdx.x, blockIdx.x);  //! out_of_bounds: reads layer 3 of a texture that has 3
+}
+
+int main() {
+    cudaChannelFormatDesc channels = cudaCreateChannelDesc<float>();
+    cudaArray_t array;
+    cudaMalloc3DArray(&array, &channels, make_cudaExtent(32, 0, 3), cudaArrayLayered);
+    cudaResourceDesc resource = {};
+    resource.resType = cudaResourceTypeArray;
+    resource.res.array.array = array;
+    cudaTextureDesc sampling = {};
+    cudaTextureObject_t texture;
+    cudaCreateTextureObject(&texture, &resource, &sampling, nullptr);
+    float *out;
+    cudaMalloc(&out, 4 * 32 * sizeof(float));
+#ifdef MENDED
+    copy<<<3, 32>>>(out, texture);
+#else
+    copy<<<4, 32>>>(out, texture);
+#endif
+    return ended();
+}
+
+}  // namespace texture_layer_missing
+
+// The texture object is alive, and its memory is not.
+namespace texture_of_freed_memory {
+
+__global__ void copy(float *out, cudaTextureObject_t t) {
+    out[threadIdx.x] = tex1Dfetch<float>(t, threadIdx.x);  //! invalid_address: memory that was freed
+}
+
+int main() {
+    float *values;
+    cudaMalloc(&values, 1024 * sizeof(float));
+    cudaMemset(values, 0, 1024 * sizeof(float));
+    cudaResourceDesc resource = {};
+    resource.resType = cudaResourceTypeLinear;
+    resource.res.linear.devPtr = values;
+    resource.res.linear.desc = cudaCreateChannelDesc<float>();
+    resource.res.linear.sizeInBytes = 1024 * sizeof(float);
+    cudaTextureDesc sampling = {};
+    cudaTextureObject_t texture;
+    cudaCreateTextureObject(&texture, &resource, &sampling, nullptr);
+    float *out;
+    cudaMalloc(&out, 2048 * sizeof(float));
+#ifndef MENDED
+    cudaFree(values);
+#endif
+    copy<<<1, 32>>>(out, texture);
+    return ended();
+}
+
+}  // namespace texture_of_freed_memory
+
+int main(int argc, char **argv) {
+    return run_named(argc, argv,
+                     {
+                         PROGRAM(surface_past_the_edge),
+                         PROGRAM(surface_row_missing),
+                         PROGRAM(surface_x_in_elements),
+                         PROGRAM(texture_destroyed),
+                         PROGRAM(texture_handle_of_a_surface),
+                         PROGRAM(texture_larger_than_memory),
+                         PROGRAM(texture_layer_missing),
+                         PROGRAM(texture_of_freed_memory),
+                     });
+}
