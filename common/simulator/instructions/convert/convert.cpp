@@ -110,28 +110,20 @@ void convert_pack(Warp &w, const Op &op) {
 
 namespace {
 
-template <class D, class A, bool Sat>
+template <class D, class A>
 struct IntegerCast {
     // The value of type A in a's low bits, as D, extended to the register that holds it.
     template <class Container>
-    auto operator()(Container container) const {
-        const A a = A(container);
-        if constexpr (Sat) {
-            constexpr D least = std::numeric_limits<D>::min(), most = std::numeric_limits<D>::max();
-            return std::cmp_less(a, least) ? least : std::cmp_greater(a, most) ? most : D(a);
-        } else {
-            return D(a);
-        }
+    D operator()(Container container) const {
+        return D(A(container));
     }
 };
 template <class T>
 using Register = std::conditional_t<sizeof(T) == 1, uint16_t, T>;
 
-void put_casts(AluForms &forms, const ptx::Type (&types)[2], const char *suffix, AluForm form, Handler saturating) {
-    const std::string rest = std::string(".") + ptx::type_name(types[0]) + "." + ptx::type_name(types[1]) + suffix;
-    forms["cvt" + rest] = form;
-    form.fn = saturating;
-    forms["cvt.sat" + rest] = form;
+// With .sat, which is rare, convert_scalar() has them.
+void put_cast(AluForms &forms, const ptx::Type (&types)[2], const char *suffix, const AluForm &form) {
+    forms[std::string("cvt.") + ptx::type_name(types[0]) + "." + ptx::type_name(types[1]) + suffix] = form;
 }
 // DC and AC: the registers' lane types.
 template <class D, class A, class DC, class AC>
@@ -141,15 +133,8 @@ void put_integer_cast(AluForms &forms, const char *suffix) {
     using To = std::conditional_t<(sizeof(DC) > sizeof(D)), D, std::make_unsigned_t<D>>;
     using FromLane = std::make_unsigned_t<AC>;
     using ToLane = std::make_unsigned_t<DC>;
-    using AllOfD = std::numeric_limits<D>;
-    using AllOfA = std::numeric_limits<A>;
-    constexpr bool fits =
-        std::cmp_less_equal(AllOfD::min(), AllOfA::min()) && std::cmp_greater_equal(AllOfD::max(), AllOfA::max());
-    constexpr Handler plain = &map1<IntegerCast<To, From, false>, ToLane, FromLane>;
-    Handler saturating = plain;
-    if constexpr (!fits) saturating = &map1<IntegerCast<D, A, true>, ToLane, FromLane>;
-    put_casts(forms, {kTypeOf<D>, kTypeOf<A>}, suffix, {plain, OpClass::conversion, kTypeOf<DC>, {kTypeOf<AC>}},
-              saturating);
+    put_cast(forms, {kTypeOf<D>, kTypeOf<A>}, suffix,
+             {&map1<IntegerCast<To, From>, ToLane, FromLane>, OpClass::conversion, kTypeOf<DC>, {kTypeOf<AC>}});
 }
 template <class D, class A>
 void put_integer_casts(AluForms &forms) {

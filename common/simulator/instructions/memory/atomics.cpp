@@ -97,24 +97,108 @@ void set(const Warp &w, uint32_t slot, unsigned lane, T value) {
     }
 }
 
+// What synchronize() must know of lanes that registers no longer tell, since the old value may replace an operand.
+struct Outcome {
+    uint32_t stored = 0;  // all but a cas that failed
+    uint32_t zero = 0;    // a cas that would store 0
+};
+
+// What differs between forms: there are many, and the rest is compiled once. host: where the lanes' elements are.
+struct Update {
+    unsigned bytes;
+    Exchange exchange;
+    // Lanes go one after the other, so that equal addresses add up.
+    Outcome (*now)(Warp &, const Op &, uint32_t exec, bool global, const uint64_t *host);
+    // When all that the lanes' operands come to is known. Nothing uses the old values.
+    Outcome (*later)(const Warp &, const Op &, uint32_t exec, const uint64_t *host);
+};
+
+// Locks as people write them have no fences: a successful cas acquires, and one that stores 0 or an exch releases,
+// unless the instruction says what it is.
+void synchronize(Warp &w, const Op &op, Exchange exchange, const uint64_t *address, uint64_t window, uint32_t exec,
+                 Outcome outcome) {
+    SharedShadow *shadow = w.block->shadow;
+    if (!shadow && !w.block->late_stores) return;
+    const bool exch = exchange == Exchange::always, cas = exchange == Exchange::compared;
+    const bool guess = !(op.extra & kOwnOrder);
+    for (uint32_t rest = exec; rest; rest &= rest - 1) {
+        const unsigned lane = unsigned(std::countr_zero(rest));
+        const bool stored = outcome.stored >> lane & 1, zero = outcome.zero >> lane & 1;
+        const bool acquire = (op.extra & kAcquire) || (guess && (exch || (cas && stored)));
+        const bool release = (op.extra & kRelease) || (guess && (exch || (cas && stored && zero)));
+        // It is still the block's turn: nobody has seen the atomic yet.
+        if (!window && release && stored && !(op.extra & kTeamScope)) show_stores(w);
+        if (!shadow) continue;
+        shadow->synchronize_at(w, int(lane), address[lane] + window, op.dst != kNoSlot, stored, acquire,
+                               release && stored);
+        if (!window) order_blocks(w, op, lane, address[lane], op.dst != kNoSlot, stored);
+    }
+}
+
+void in_shared(Warp &w, const Op &op, const Update &update, const uint64_t *address, uint32_t exec) {
+    alignas(64) uint32_t offset[kLanes];
+    exec = check_shared(w, op, Intent::atomic, address, offset, update.bytes, exec);
+    if (!exec) return;
+    const SharedCost cost = atomic_shared_cost(offset, update.bytes, exec);
+    w.stats[op.index].shared_wavefronts += cost.wavefronts;
+    w.stats[op.index].shared_ideal += cost.ideal;
+    if (w.accesses) [[unlikely]]
+        w.accesses->shared(op, offset, update.bytes, exec, cost);
+    if (w.block->shadow) w.block->shadow->access(w, op, Access::atomic, offset, update.bytes, exec);
+    const auto memory = reinterpret_cast<uint64_t>(w.block->shared);
+    alignas(64) uint64_t host[kLanes];
+    for (unsigned i = 0; i < kLanes; ++i) host[i] = memory + offset[i];
+    const Outcome outcome = update.now(w, op, exec, false, host);
+    if (tracks_shared(w)) [[unlikely]]
+        note_shared_atomic(w, op, update.bytes, offset, exec, update.exchange, outcome.stored);
+    uint64_t wide[kLanes];
+    for (unsigned i = 0; i < kLanes; ++i) wide[i] = offset[i];
+    synchronize(w, op, update.exchange, wide, kSharedWindow, exec, outcome);
+}
+
+void in_global(Warp &w, const Op &op, const Update &update, const uint64_t *address, uint32_t exec, MemorySpace space) {
+    alignas(64) uint64_t host[kLanes];
+    std::memcpy(host, address, sizeof host);
+    // A vector's first element is aligned as the whole vector, and its op is counted for all of it.
+    const unsigned alignment = 1u << (op.extra >> kAlignmentShift & 0xf);
+    const GlobalCost cost = global_cost(address, alignment, exec);
+    count_global(w.stats[op.index], cost, alignment, exec);
+    if (w.accesses) [[unlikely]]
+        w.accesses->global(op, address, alignment, exec, cost);
+    exec = resolve_global(w, op, space, Intent::atomic, host, update.bytes, exec, alignment);
+    if (!exec) return;
+    if (GlobalShadow *shadow = w.block->global_shadow)
+        shadow->access(w, op, global_flags(op, true) | kGlobalUpdate, address, update.bytes, exec);
+    const Outcome outcome = w.block->pending ? update.later(w, op, exec, host) : update.now(w, op, exec, true, host);
+    synchronize(w, op, update.exchange, address, 0, exec, outcome);
+}
+
+void run_atomic(Warp &w, const Op &op, const Update &update) {
+    alignas(64) uint64_t address[kLanes];
+    lane_addresses(w, op, address);
+    const MemorySpace space = space_of(op);
+    if (space == MemorySpace::shared) return in_shared(w, op, update, address, w.exec);
+    if (space == MemorySpace::global) return in_global(w, op, update, address, w.exec, space);
+    const Windows lanes = split_generic(address, w.exec);
+    if (lanes.shared) {
+        uint64_t offset[kLanes];
+        remove_window(offset, address, kSharedWindow);
+        in_shared(w, op, update, offset, lanes.shared);
+    }
+    // Local memory and the parameters are no place for atomics: resolve_global says so.
+    const uint32_t others = lanes.global | lanes.local | lanes.param;
+    if (others) in_global(w, op, update, address, others, MemorySpace::generic);
+}
+
 // T: an unsigned type of the element's width. S: what the operation computes in.
 template <class T, class F, class S = T>
 struct Atomic {
     static constexpr bool kCas = std::is_same_v<F, Cas<S>>;
-    static constexpr Exchange kExchange = kCas                         ? Exchange::compared
-                                          : std::is_same_v<F, Exch<S>> ? Exchange::always
-                                                                       : Exchange::never;
 
     // The operand as the operation sees it.
     static S operand(const Warp &w, uint32_t slot, unsigned lane) {
         return slot == kNoSlot ? S(0) : std::bit_cast<S>(get<T>(w, slot, lane));
     }
-
-    // What synchronize() must know of lanes that registers no longer tell, since the old value may replace an operand.
-    struct Outcome {
-        uint32_t stored = 0;  // all but a cas that failed
-        uint32_t zero = 0;    // a cas that would store 0
-    };
 
     // Carries out b's update, also for other host threads.
     static void apply(std::byte *at, uint64_t b) {
@@ -127,8 +211,7 @@ struct Atomic {
         }
     }
 
-    // Later, when all that the lanes' operands come to is known. Nothing uses the old values.
-    static Outcome hold_back(const Warp &w, const Op &op, uint32_t exec, const uint64_t *host) {
+    static Outcome later(const Warp &w, const Op &op, uint32_t exec, const uint64_t *host) {
         if constexpr (sizeof(T) < 16) {
             const auto both = [](T a, T b) {
                 return std::bit_cast<T>(F::of(std::bit_cast<S>(a), std::bit_cast<S>(b), S(0), true));
@@ -142,7 +225,7 @@ struct Atomic {
     }
 
     // One lane's update; returns the old value.
-    static T update(const Warp &w, const Op &op, unsigned lane, std::byte *at, bool global) {
+    static T of_lane(const Warp &w, const Op &op, unsigned lane, std::byte *at, bool global) {
         const S b = operand(w, op.b, lane), c = operand(w, op.c, lane);
         T &place = *reinterpret_cast<T *>(at);
         std::unique_lock<std::mutex> lock(wide_mutex, std::defer_lock);
@@ -162,13 +245,11 @@ struct Atomic {
         }
     }
 
-    // at(lane): the host's address. Lanes go one after the other, so that equal addresses add up.
-    template <class At>
-    static Outcome run_lanes(Warp &w, const Op &op, uint32_t exec, bool global, At at) {
+    static Outcome now(Warp &w, const Op &op, uint32_t exec, bool global, const uint64_t *host) {
         Outcome outcome;
         for (uint32_t rest = exec; rest; rest &= rest - 1) {
             const unsigned lane = unsigned(std::countr_zero(rest));
-            const T old = update(w, op, lane, at(lane), global);
+            const T old = of_lane(w, op, lane, host_pointer(host[lane]), global);
             if constexpr (kCas) {
                 outcome.stored |= uint32_t(old == get<T>(w, op.b, lane)) << lane;
                 outcome.zero |= uint32_t(get<T>(w, op.c, lane) == 0) << lane;
@@ -180,82 +261,13 @@ struct Atomic {
         return outcome;
     }
 
-    // Locks as people write them have no fences: a successful cas acquires, and one that stores 0 or an exch releases,
-    // unless the instruction says what it is.
-    static void synchronize(Warp &w, const Op &op, const uint64_t *address, uint64_t window, uint32_t exec,
-                            Outcome outcome) {
-        SharedShadow *shadow = w.block->shadow;
-        if (!shadow && !w.block->late_stores) return;
-        constexpr bool exch = std::is_same_v<F, Exch<S>>;
-        const bool guess = !(op.extra & kOwnOrder);
-        for (uint32_t rest = exec; rest; rest &= rest - 1) {
-            const unsigned lane = unsigned(std::countr_zero(rest));
-            const bool stored = outcome.stored >> lane & 1, zero = outcome.zero >> lane & 1;
-            const bool acquire = (op.extra & kAcquire) || (guess && (exch || (kCas && stored)));
-            const bool release = (op.extra & kRelease) || (guess && (exch || (kCas && stored && zero)));
-            // It is still the block's turn: nobody has seen the atomic yet.
-            if (!window && release && stored && !(op.extra & kTeamScope)) show_stores(w);
-            if (!shadow) continue;
-            shadow->synchronize_at(w, int(lane), address[lane] + window, op.dst != kNoSlot, stored, acquire,
-                                   release && stored);
-            if (!window) order_blocks(w, op, lane, address[lane], op.dst != kNoSlot, stored);
-        }
-    }
+    static constexpr Update kUpdate{sizeof(T),
+                                    kCas                         ? Exchange::compared
+                                    : std::is_same_v<F, Exch<S>> ? Exchange::always
+                                                                 : Exchange::never,
+                                    now, later};
 
-    static void in_shared(Warp &w, const Op &op, const uint64_t *address, uint32_t exec) {
-        alignas(64) uint32_t offset[kLanes];
-        exec = check_shared(w, op, Intent::atomic, address, offset, sizeof(T), exec);
-        if (!exec) return;
-        const SharedCost cost = atomic_shared_cost(offset, sizeof(T), exec);
-        w.stats[op.index].shared_wavefronts += cost.wavefronts;
-        w.stats[op.index].shared_ideal += cost.ideal;
-        if (w.accesses) [[unlikely]]
-            w.accesses->shared(op, offset, sizeof(T), exec, cost);
-        if (w.block->shadow) w.block->shadow->access(w, op, Access::atomic, offset, sizeof(T), exec);
-        const Outcome outcome =
-            run_lanes(w, op, exec, false, [&](unsigned lane) { return w.block->shared + offset[lane]; });
-        if (tracks_shared(w)) [[unlikely]]
-            note_shared_atomic(w, op, sizeof(T), offset, exec, kExchange, outcome.stored);
-        uint64_t wide[kLanes];
-        for (unsigned i = 0; i < kLanes; ++i) wide[i] = offset[i];
-        synchronize(w, op, wide, kSharedWindow, exec, outcome);
-    }
-
-    static void in_global(Warp &w, const Op &op, const uint64_t *address, uint32_t exec, MemorySpace space) {
-        alignas(64) uint64_t host[kLanes];
-        std::memcpy(host, address, sizeof host);
-        // A vector's first element is aligned as the whole vector, and its op is counted for all of it.
-        const unsigned alignment = 1u << (op.extra >> kAlignmentShift & 0xf);
-        const GlobalCost cost = global_cost(address, alignment, exec);
-        count_global(w.stats[op.index], cost, alignment, exec);
-        if (w.accesses) [[unlikely]]
-            w.accesses->global(op, address, alignment, exec, cost);
-        exec = resolve_global(w, op, space, Intent::atomic, host, sizeof(T), exec, alignment);
-        if (!exec) return;
-        if (GlobalShadow *shadow = w.block->global_shadow)
-            shadow->access(w, op, global_flags(op, true) | kGlobalUpdate, address, sizeof(T), exec);
-        const Outcome outcome =
-            w.block->pending ? hold_back(w, op, exec, host)
-                             : run_lanes(w, op, exec, true, [&](unsigned lane) { return host_pointer(host[lane]); });
-        synchronize(w, op, address, 0, exec, outcome);
-    }
-
-    static void run(Warp &w, const Op &op) {
-        alignas(64) uint64_t address[kLanes];
-        lane_addresses(w, op, address);
-        const MemorySpace space = space_of(op);
-        if (space == MemorySpace::shared) return in_shared(w, op, address, w.exec);
-        if (space == MemorySpace::global) return in_global(w, op, address, w.exec, space);
-        const Windows lanes = split_generic(address, w.exec);
-        if (lanes.shared) {
-            uint64_t offset[kLanes];
-            remove_window(offset, address, kSharedWindow);
-            in_shared(w, op, offset, lanes.shared);
-        }
-        // Local memory and the parameters are no place for atomics: resolve_global says so.
-        const uint32_t others = lanes.global | lanes.local | lanes.param;
-        if (others) in_global(w, op, address, others, MemorySpace::generic);
-    }
+    static void run(Warp &w, const Op &op) { run_atomic(w, op, kUpdate); }
 };
 
 template <class T, template <class> class F, class S = T>
