@@ -110,6 +110,10 @@ def played(fake, monkeypatch, tmp_path):
     stage = stages.get("naive")
 
     def run(plants, **choice) -> list[str]:
+        for plant in plants.values():
+            if isinstance(plant, int):
+                fake(plant)  # so that a build takes no time below
+
         def built(one, compute):
             plant = plants[one.name]
             if isinstance(plant, Exception):
@@ -146,7 +150,7 @@ def test_all_are_asked_and_each_answer_is_kept(played):
     assert wrong["memcheck"] == {
         "outcome": "found", "reports": 3, "said": "Invalid __global__ read of size 4 bytes",
     }  # fmt: skip
-    assert wrong["racecheck"] == {"outcome": "nothing"} and wrong["initcheck"] == {"outcome": "limit"}
+    assert wrong["racecheck"] == {"outcome": "nothing"} and wrong["initcheck"] == {"outcome": "limit", "seconds": 0.5}
     assert wrong["synccheck"]["outcome"] == "failed" and "no such device" in wrong["synccheck"]["said"]
     assert broken["gpu"] == {"outcome": "not compiled"} and "memcheck" not in broken
     run = recorded.load(played.file)["detections"]["runs"][wrong["run"]]
@@ -168,7 +172,7 @@ def test_what_a_tool_says_before_it_is_ended_is_kept(played, tmp_path):
     tool.write_text(SANITIZER.replace("exec sleep", "echo '========= Uninitialized read'; exec sleep"))
     played({"": 0})
     (row,) = played.rows()
-    assert row["initcheck"] == {"outcome": "limit", "said": "Uninitialized read"}
+    assert row["initcheck"] == {"outcome": "limit", "seconds": 0.5, "said": "Uninitialized read"}
 
 
 def test_what_there_is_no_time_for_is_told_and_not_recorded(played):
@@ -190,7 +194,9 @@ def test_a_run_that_never_ends_is_told(played, monkeypatch):
     monkeypatch.setattr(detections, "sanitizer_version", lambda: "")
     monkeypatch.setattr(detections, "RUN_SECONDS", 0.01)
     played({"": 0})
-    assert played.rows()[0]["gpu"] == {"runs": 1, "wrong": 0, "outcome": "hang", "said": "hang: never ended"}
+    assert played.rows()[0]["gpu"] == {
+        "runs": 1, "wrong": 0, "outcome": "hang", "seconds": 0.0, "said": "hang: never ended",
+    }  # fmt: skip
 
 
 def test_rows_of_earlier_runs_stay(tmp_path):

@@ -101,7 +101,7 @@ def built(subject: Subject, compute: int) -> tuple[Path | None, list[str]]:
     try:
         if not isinstance(stage, kernels.WithKernel):
             return stage.compiled(source), []
-        library = kernels.compile_kernel(source, stage, *native(compute))
+        library = kernels.compile_kernel(source, stage, *native(compute), ptx=False)
     except FlashLadderError as error:
         return None, notes(str(error))
     return library, notes(library.with_suffix(".log").read_text())

@@ -89,8 +89,12 @@ class Job:
                 wanted = self.problem.shape(tensor)
                 raise FlashLadderError(f"{tensor} has shape {array.shape}, the problem wants {wanted}.")
             np.save(folder / f"{tensor}.npy", np.ascontiguousarray(array, dtype=self.problem.bits_type(tensor)))
-        (folder / "job.json").write_text(json.dumps(asdict(self)))
+        self.write_alone(folder)
         return [sys.executable, "-m", "flashladder.running.worker", str(folder)]
+
+    def write_alone(self, folder: Path) -> None:
+        """Beside inputs that are there already."""
+        (folder / "job.json").write_text(json.dumps(asdict(self)))
 
     @classmethod
     def read(cls, folder: Path) -> "Job":

@@ -31,13 +31,17 @@ from flashladder.running.job import Job
 from flashladder.running.verify import POISON
 
 
+@functools.lru_cache(maxsize=8)  # of several runs of a problem the files are the same
+def _memory(problem: Problem, name: str, file: Path) -> np.ndarray:
+    """A tensor as it lies in device memory; where no element lies, a NaN of every type."""
+    memory = np.full(problem.bytes(name), 0xFF, np.uint8)
+    problem.view(name, memory)[...] = np.load(file)
+    return memory
+
+
 def upload_inputs(cudart: Cudart, folder: Path, job: Job) -> dict[str, int]:
     """The job's tensors, and those arrays that it has of its kind's, in device memory, by name."""
-    loaded = {}
-    for name in job.kind.inputs:
-        memory = np.full(job.problem.bytes(name), 0xFF, np.uint8)  # where no element lies: a NaN of every type
-        job.problem.view(name, memory)[...] = np.load(folder / f"{name}.npy")
-        loaded[name] = memory
+    loaded = {name: _memory(job.problem, name, (folder / f"{name}.npy").resolve()) for name in job.kind.inputs}
     for name in job.kind.input_arrays:
         if (folder / f"{name}.npy").exists():
             loaded[name] = np.load(folder / f"{name}.npy")
