@@ -8,11 +8,9 @@ What the simulator says stands in mistakes.toml, and tests hold it.
 
 import collections
 import concurrent.futures
+import contextlib
 import itertools
-import re
-import shutil
 import statistics
-import subprocess
 import tempfile
 import threading
 import time
@@ -27,21 +25,21 @@ from flashladder.ladder import stages
 from flashladder.ladder.kernels import WithKernel
 from flashladder.ladder.ring import Ring
 from flashladder.ladder.stage import Stage
-from flashladder.measuring import machine_code, planted, provenance, recorded
-from flashladder.measuring.executed import Kernels, Problems, Program, executed, roomy
+from flashladder.measuring import machine_code, planted, provenance, recorded, sanitizer
+from flashladder.measuring.executed import Kernels, Problems, Program, executed, roomy, together
 from flashladder.measuring.planted import Subject
+from flashladder.measuring.sanitizer import TOOLS
 
-TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 RUNS = 5  # of each problem, where results are compared
 RUN_SECONDS, TOOL_SECONDS = 30, 60  # after which a run has not ended, and one under a tool, at the latest:
 TIMES, HANGING_TIMES = 10, 3  # after so many times what runs of the stage took, and of what hangs without a tool
-LEAST_SECONDS = 12  # but not sooner
+LEAST_SECONDS = 15  # but not sooner
 SAVED_EVERY = 3  # seconds
+GROUP = 6  # mistakes of a stage that a tool is asked about together
+AHEAD = 4  # so many times as many mistakes are compiled ahead as there are cores
 SECONDS = 480  # for all of it
 KIND = "detections"  # of recorded.INSIDE
 PROBE = "naive"  # the stage that shows whether the GPU still answers
-_SUMMARY = re.compile(r"(?:ERROR|RACECHECK) SUMMARY: (\d+)")
-_REPORT = re.compile(r"^=========[ \t]+(?!COMPUTE-SANITIZER|Saved host)(\S[^\n]{0,119})", re.M)
 
 
 def joined(rows: Iterable[dict], new: dict) -> list[dict]:
@@ -93,10 +91,6 @@ def record_notes(which: Iterable[Stage], most: int = 0, file: Path | None = None
 # ---- a GPU ----
 
 
-class OutOfTime(Exception):
-    """The time for all of it ended."""
-
-
 @dataclass(frozen=True)
 class Choice:
     """What a user chooses."""
@@ -108,9 +102,9 @@ class Choice:
 
     @property
     def lanes(self) -> int:
-        """So many mistakes are asked about at once: there are more than all tools keep busy, since each of them also
-        compares results and waits for its last tool."""
-        return max(1, self.beside // 2)
+        """So many stages' mistakes are asked about at once: there are more than all tools keep busy, since each of them
+        also compares results and waits for its last tool."""
+        return max(1, self.beside // 3)
 
 
 class Times:
@@ -153,33 +147,6 @@ def compared(runs: Kernels | Program, seconds: float) -> dict:
     return found
 
 
-def under(tool: str, runs: Kernels | Program, seconds: float) -> dict:
-    """What a tool of compute-sanitizer reports, of one run of each problem."""
-    # Who called what is in no cell, and to find it out takes long.
-    command = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "99", "--show-backtrace", "no"]
-    if tool == "racecheck":
-        command += ["--racecheck-report", "all"]
-    status, text = runs.under(command, seconds)
-    report, summary = _REPORT.search(text), _SUMMARY.search(text)
-    first = {"said": report[1]} if report else {}
-    if status == 124:
-        return {"outcome": "limit", "seconds": round(seconds, 1)} | first
-    if not summary:
-        return {"outcome": "failed", "said": f"status {status}: {text.strip()[-120:]}"}
-    if summary[1] == "0":
-        return {"outcome": "nothing"}
-    return {"outcome": "found", "reports": int(summary[1])} | first
-
-
-def sanitizer_version() -> str:
-    """ "" where there is no compute-sanitizer."""
-    if not shutil.which("compute-sanitizer"):
-        return ""
-    said = subprocess.run(["compute-sanitizer", "--version"], capture_output=True, text=True).stdout
-    found = re.search(r"[Vv]ersion (\S+)", said)
-    return found[1] if found else said.strip().splitlines()[-1]
-
-
 @dataclass
 class Waiting:
     """A mistake with what is made of it (None: it does not compile) and known of it."""
@@ -189,9 +156,17 @@ class Waiting:
     notes: list[str]
     found: dict = field(default_factory=dict)
 
+    late: bool = False  # whether the tools were put off
+
     @property
-    def hangs(self) -> bool:
-        return self.found["gpu"]["outcome"] == "hang"
+    def outcome(self) -> str:
+        """Of its results; "" where there was no time for them."""
+        return self.found.get("gpu", {"outcome": ""})["outcome"]
+
+
+def _is_shown(one: Subject) -> bool:
+    """By a lesson, or the stage as it is."""
+    return not one.mistake or bool(one.mistake.caught_by)
 
 
 class Shared:
@@ -221,7 +196,7 @@ class Measured:
         self.device, self.choice, self.file = device, choice, file
         self.began = time.monotonic()
         self.ends = self.began + choice.seconds
-        self.tools = TOOLS if sanitizer_version() else ()
+        self.tools = TOOLS if sanitizer.version() else ()
         before = recorded.load(file).get(KIND, {}) if file.exists() else {}
         self.rows, self.runs = before.get("planted", []), before.get("runs", {})
         kernels = [one for one in which if isinstance(one, WithKernel)]
@@ -241,63 +216,104 @@ class Measured:
         self.late: list[Waiting] = []
         self.stopped = ""
 
-    def save(self, row: dict, now: bool = False) -> None:
+    def _save(self, waiting: Waiting) -> None:
         """Keeps a row; in the file are those of a few seconds ago."""
-        self.rows = joined(self.rows, row) if row else self.rows
-        if not self.rows or not now and time.monotonic() < self.saved + SAVED_EVERY:
+        one = waiting.subject
+        row = {"stage": one.stage.name, "mistake": one.name, "digest": one.digest(), "run": self.run}
+        self.rows = joined(self.rows, row | {"notes": waiting.notes} | waiting.found)
+        if time.monotonic() > self.saved + SAVED_EVERY:
+            self.write()
+
+    def write(self) -> None:
+        if not self.rows:
             return
         limits = {"runs": RUNS, "run_seconds": RUN_SECONDS, "tool_seconds": TOOL_SECONDS, "beside": self.choice.beside}
         origin = {key: value for key, value in self.provenance.items() if key != "kernels"}
-        self.runs[self.run] = origin | {"compute-sanitizer": sanitizer_version()} | limits
+        self.runs[self.run] = origin | {"compute-sanitizer": sanitizer.version()} | limits
         record = {"version": 1, "provenance": self.provenance, "runs": self.runs, "planted": self.rows}
         recorded.write(recorded.inside(KIND, record), self.file)
         self.saved = time.monotonic()
 
-    def measure(self, waiting: Waiting, gpu: str) -> None:
-        """Saves a row; OutOfTime where the time for all of it ended meanwhile. Of what never ended by itself the tools
-        are asked late, since it keeps others from the GPU: until then its row has none of them."""
-        began, one, first = time.monotonic(), waiting.subject, not waiting.found
-        if waiting.product:
-            problems = self.problems.of(one.stage, self.times) if isinstance(one.stage, WithKernel) else None
-            with executed(one.stage, waiting.product, self.device, problems, gpu) as runs:
-                if first:
-                    waiting.found["gpu"] = self._compared(one.stage, runs)
-                if not (first and waiting.hangs and self.tools):
-                    waiting.found |= self._asked(one.stage, runs, waiting.hangs)
-        else:
-            waiting.found["gpu"] = {"outcome": "not compiled"}
-        if time.monotonic() > self.ends:
-            raise OutOfTime
-        row = {"stage": one.stage.name, "mistake": one.name, "digest": one.digest(), "run": self.run}
+    def measure(self, piece: list[Waiting], gpu: str) -> None:
+        """Saves rows of some mistakes of a stage, those that there was time for. Of what never ended without a tool the
+        tools are asked late, since it keeps others from the GPU: until then its row has none of them."""
+        began = time.monotonic()
+        with contextlib.ExitStack() as stack, concurrent.futures.ThreadPoolExecutor(len(piece) + len(TOOLS)) as pool:
+            runs = [self._executed(one, gpu, stack) if one.product else None for one in piece]
+            list(pool.map(self._compare, piece, runs))
+            put_off = [one for one in piece if one.outcome == "hang" and not one.late and self.tools]
+            now = [pair for pair in zip(piece, runs, strict=True) if pair[1] and pair[0].outcome]
+            now = [(one, own) for one, own in now if one not in put_off]
+            list(pool.map(lambda tool: self._ask(tool, now), self.tools))
         with self.saving:
-            self.save(row | {"notes": waiting.notes} | waiting.found)
-            if first and waiting.hangs and self.tools:
-                self.late.append(waiting)
-            else:
-                self.seconds.append(time.monotonic() - began)
-        if waiting.found["gpu"]["outcome"] not in ("right", "wrong", "refused", "not compiled"):
-            self._probe(waiting.subject, gpu)
+            for one in piece:
+                whole = one.found.keys() >= {"gpu", *self.tools} or one.outcome == "not compiled"
+                if whole or one in put_off:
+                    self._save(one)
+                if whole:
+                    self.seconds.append((time.monotonic() - began) / len(piece))
+            for one in put_off:
+                one.late = True
+            self.late += put_off
+        if hurt := [one for one in piece if one.outcome not in ("right", "wrong", "refused", "not compiled", "")]:
+            self._probe(hurt[0].subject, gpu)
 
-    def _compared(self, stage: Stage, runs: Kernels | Program) -> dict:
+    def _executed(self, one: Waiting, gpu: str, stack: contextlib.ExitStack) -> Kernels | Program:
+        stage = one.subject.stage
+        problems = self.problems.of(stage, self.times) if isinstance(stage, WithKernel) else None
+        return stack.enter_context(executed(stage, one.product, self.device, problems, gpu))
+
+    def _compare(self, one: Waiting, runs: Kernels | Program | None) -> None:
+        if one.found:
+            return
+        if runs is None:
+            one.found["gpu"] = {"outcome": "not compiled"}
+            return
         with self.room:
-            began, seconds = time.monotonic(), self.times.limit("results", stage, RUN_SECONDS)
+            began, seconds = time.monotonic(), self.times.limit("results", one.subject.stage, RUN_SECONDS)
             found = compared(runs, min(seconds, self.ends - began))
-        self.times.add("results" + ", never ended" * (found["outcome"] == "hang"), stage, began)
-        return found
+        self.times.add("results" + ", never ended" * (found["outcome"] == "hang"), one.subject.stage, began)
+        if time.monotonic() < self.ends:
+            one.found["gpu"] = found
 
-    def _asked(self, stage: Stage, runs: Kernels | Program, hangs: bool) -> dict:
-        """What each tool says."""
+    def _ask(self, tool: str, some: list[tuple[Waiting, Kernels | Program]]) -> None:
+        """What a tool says of each: of those whose runs end asked together first, of the others alone."""
+        left = [pair for pair in some if pair[0].outcome in ("right", "wrong")]
+        alone = [pair for pair in some if pair not in left]
+        while len(left) > 1:
+            left, apart = self._ask_together(tool, left)
+            alone += apart
+        for one, runs in (*alone, *left):
+            self._ask_alone(tool, one, runs)
 
-        def ask(tool: str) -> dict:
-            with self.room:
-                began = time.monotonic()
-                seconds = self.times.limit(tool, stage, TOOL_SECONDS, HANGING_TIMES if hangs else TIMES)
-                found = under(tool, runs, min(seconds, self.ends - began))
-            self.times.add(tool + ", never ended" * (found["outcome"] == "limit"), stage, began)
-            return found
+    def _ask_together(self, tool: str, some: list[tuple[Waiting, Kernels]]) -> tuple[list, list]:
+        """Those that are to be asked about together once more, and alone."""
+        stage = some[0][0].subject.stage
+        with self.room:
+            began = time.monotonic()
+            seconds = len(some) * self.times.limit(tool, stage, TOOL_SECONDS)
+            runs = [own for _, own in some]
+            status, text, ended = together(runs, sanitizer.command(tool, "host"), min(seconds, self.ends - began))
+        names = [own.library.name for own in runs]
+        silent, spoken = sanitizer.told_apart(text, names, ended) if status != 124 else (set(), set())
+        self.times.add(f"{tool} of {len(some)} at once", stage, began)
+        if time.monotonic() < self.ends:
+            for one, own in some:
+                if own.library.name in silent:
+                    one.found[tool] = {"outcome": "nothing"}
+        left = [pair for pair in some if pair[1].library.name not in silent | spoken]
+        if len(left) == len(some) or status == 124:
+            return [], left
+        return left, [pair for pair in some if pair[1].library.name in spoken]
 
-        with concurrent.futures.ThreadPoolExecutor(len(TOOLS)) as pool:
-            return dict(zip(self.tools, pool.map(ask, self.tools)))
+    def _ask_alone(self, tool: str, one: Waiting, runs: Kernels | Program) -> None:
+        stage, times = one.subject.stage, HANGING_TIMES if one.outcome == "hang" else TIMES
+        with self.room:
+            began, seconds = time.monotonic(), self.times.limit(tool, stage, TOOL_SECONDS, times)
+            status, text = runs.under(sanitizer.command(tool), min(seconds, self.ends - began))
+        self.times.add(tool + ", never ended" * (status == 124), stage, began)
+        if time.monotonic() < self.ends:
+            one.found[tool] = sanitizer.cell(status, text, seconds)
 
     def _probe(self, after: Subject, gpu: str) -> None:
         """Whether the GPU still runs the first kernel of the ladder."""
@@ -307,27 +323,8 @@ class Measured:
             if runs.plain(1, RUN_SECONDS) != ["right"]:
                 self.stopped = f"{after.stage.id} {after.name}"
 
-    def _in_lanes(self, source: Iterator[Waiting]) -> None:
-        """On several GPUs at once each lane has one of them."""
-        turn, names = threading.Lock(), gpus() or [""]
-
-        def lane(number: int) -> None:
-            while not self.stopped and time.monotonic() < self.ends:
-                with turn:
-                    waiting = next(source, None)
-                if waiting is None:
-                    return
-                try:
-                    one = len(names) == 1 or isinstance(waiting.subject.stage, Ring)
-                    self.measure(waiting, "" if one else names[number % len(names)])
-                except OutOfTime:
-                    return
-
-        with concurrent.futures.ThreadPoolExecutor(self.choice.lanes) as pool:
-            list(pool.map(lane, range(self.choice.lanes)))
-
-    def all(self) -> None:
-        """First what lessons show, with what hangs of it at its end, then the others."""
+    def _pieces(self, subjects: list[Subject]) -> Iterator[list[Waiting]]:
+        """Up to GROUP mistakes of a stage, as soon as they are compiled."""
 
         def work(one: Subject) -> tuple[Path | None, list[str]]:
             began = time.monotonic()
@@ -335,16 +332,53 @@ class Measured:
             self.times.add("to compile", one.stage, began)
             return made
 
-        shown = [one for one in self.todo if not one.mistake or one.mistake.caught_by]
+        pieces = planted.by_stage(subjects, GROUP)
+        places = {one.key: place for place, piece in enumerate(pieces) for one in piece}
+        made: list[list[Waiting]] = [[] for _ in pieces]
+        ordered = [one for piece in pieces for one in piece]
+        for one, built in progress(_done(work, ordered, AHEAD * build.jobs()), "mistakes", len(ordered)):
+            place = places[one.key]
+            made[place].append(Waiting(one, *built))
+            if len(made[place]) == len(pieces[place]):
+                yield made[place]
+
+    def _put_off(self, shown: bool) -> Iterator[list[Waiting]]:
+        """Those of which the tools are still to be asked: of what lessons show, or all."""
+        with self.saving:
+            some = [one for one in self.late if not shown or _is_shown(one.subject)]
+            self.late = [one for one in self.late if one not in some]
+        yield from ([one] for one in some)
+
+    def _in_order(self) -> Iterator[list[Waiting]]:
+        """First what lessons show, then what hangs of it, then the others."""
+        yield from self._pieces([one for one in self.todo if _is_shown(one)])
+        for piece in self._pieces([one for one in self.todo if not _is_shown(one)]):
+            yield from self._put_off(shown=True)
+            yield piece
+        yield from self._put_off(shown=False)
+
+    def all(self) -> None:
+        """Asks about all, in lanes. On several GPUs at once each lane has one of them."""
+        source, turn, names = self._in_order(), threading.Lock(), gpus() or [""]
+
+        def lane(number: int) -> None:
+            while not self.stopped and time.monotonic() < self.ends:
+                with turn:
+                    piece = next(source, None)
+                if piece is None:
+                    return
+                one = len(names) == 1 or isinstance(piece[0].subject.stage, Ring)
+                self.measure(piece, "" if one else names[number % len(names)])
+
         try:
-            for some in (shown, [one for one in self.todo if one not in shown]):
-                made = _done(work, some, ahead=build.jobs() + self.choice.lanes)
-                self._in_lanes(Waiting(one, *built) for one, built in progress(made, "mistakes", len(some)))
-                late, self.late = self.late, []
-                self._in_lanes(iter(late))
+            with concurrent.futures.ThreadPoolExecutor(self.choice.lanes) as pool:
+                list(pool.map(lane, range(self.choice.lanes)))
+            for piece in self._put_off(shown=False):  # of what was asked about last
+                if not self.stopped and time.monotonic() < self.ends:
+                    self.measure(piece, "")
         finally:
             self.problems.close()
-            self.save({}, now=True)
+            self.write()
 
     def summary(self) -> list[str]:
         done = len(self.seconds)

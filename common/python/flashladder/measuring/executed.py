@@ -26,7 +26,7 @@ from flashladder.ladder.kernels import WithKernel
 from flashladder.ladder.stage import Stage
 from flashladder.running.job import Result, answer
 
-ROOM = 16 << 30  # bytes that shared memory has free where files for many runs at once go there
+ROOM = 8 << 30  # bytes that shared memory has free where files for many runs at once go there
 
 
 def roomy() -> str | None:
@@ -87,16 +87,17 @@ class Kernels:
         self.problems, self.library, self.folder = problems, library, folder
         self.env = for_python({**os.environ, "OPENBLAS_NUM_THREADS": "1", **env})  # a worker multiplies no matrices
 
-    def _folders(self, purpose: str, rounds: int) -> list[tuple[int, Path]]:
+    def _folders(self, place: Path, rounds: int, under_tool: bool) -> list[tuple[int, Path]]:
         """For each run the number of its problem and a folder of its own, with links to the problem's inputs."""
         made = []
         for at, job in enumerate(self.problems.jobs):
+            told = replace(job, library=str(self.library), options=replace(job.options, under_tool=under_tool))
             for number in range(rounds):
-                folder = self.folder / f"{purpose}-{at}-{number}"
+                folder = place / f"{at}-{number}"
                 folder.mkdir()
                 for file in (self.problems.folder / f"{at}").glob("*.npy"):
                     (folder / file.name).symlink_to(file)
-                replace(job, library=str(self.library)).write_alone(folder)
+                told.write_alone(folder)
                 made.append((at, folder))
         return made
 
@@ -104,9 +105,9 @@ class Kernels:
         """What came of each run, up to the first that did not end: "right", or "wrong", "error", "hang", "refused",
         with words behind a colon."""
         with tempfile.TemporaryDirectory(dir=self.folder) as name:
-            runs = self._folders(f"{Path(name).name}/run", rounds)
+            runs = self._folders(Path(name), rounds, False)
             status, text = run_for(_worker(runs), seconds, self.env)
-            outcomes = []
+            outcomes, known = [], {}
             for at, folder in runs:
                 told = answer(folder)
                 if told is None:
@@ -115,18 +116,31 @@ class Kernels:
                 if told["status"] != "ok":
                     outcomes.append(f"{told['status']}: {told['message']}")
                     break
-                outputs = {one: np.load(folder / f"{one}.npy") for one in told["written"]}
-                outcomes.append(self.problems.compared(at, outputs, told["description"]))
+                files = tuple((folder / f"{one}.npy").resolve() for one in told["written"])
+                if (at, files) not in known:  # runs with the same outputs have the same files
+                    outputs = {one: np.load(file) for one, file in zip(told["written"], files, strict=True)}
+                    known[at, files] = self.problems.compared(at, outputs, told["description"])
+                outcomes.append(known[at, files])
         return outcomes
 
     def under(self, command: list[str], seconds: float) -> tuple[int, str]:
         """(status, output) of one run of each problem under a command."""
-        with tempfile.TemporaryDirectory(dir=self.folder) as name:
-            return run_for([*command, *_worker(self._folders(f"{Path(name).name}/run", 1))], seconds, self.env)
+        return together([self], command, seconds)[:2]
 
 
 def _worker(runs: list[tuple[int, Path]]) -> list[str]:
     return [sys.executable, "-m", "flashladder.running.worker", *(str(folder) for _, folder in runs)]
+
+
+def together(some: list[Kernels], command: list[str], seconds: float) -> tuple[int, str, list[bool]]:
+    """(status, output, of which of them all runs came to their end) of one run of each problem of several libraries,
+    one after the other in one process under a command."""
+    with contextlib.ExitStack() as stack:
+        places = [Path(stack.enter_context(tempfile.TemporaryDirectory(dir=one.folder))) for one in some]
+        runs = [one._folders(place, 1, True) for one, place in zip(some, places, strict=True)]
+        status, text = run_for([*command, *_worker(sum(runs, []))], seconds, some[0].env)
+        answers = [[answer(folder) for _, folder in own] for own in runs]
+        return status, text, [all(told and told["status"] == "ok" for told in own) for own in answers]
 
 
 class Program:
