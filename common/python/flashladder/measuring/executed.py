@@ -91,7 +91,8 @@ class Kernels:
         """For each run the number of its problem and a folder of its own, with links to the problem's inputs."""
         made = []
         for at, job in enumerate(self.problems.jobs):
-            told = replace(job, library=str(self.library), options=replace(job.options, under_tool=under_tool))
+            options = replace(job.options, under_tool=under_tool, sleeps=self.problems.device.kind == "gpu")
+            told = replace(job, library=str(self.library), options=options)
             for number in range(rounds):
                 folder = place / f"{at}-{number}"
                 folder.mkdir()

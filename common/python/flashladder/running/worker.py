@@ -26,7 +26,7 @@ import numpy as np
 from flashladder.core.abi import StageRefused
 from flashladder.core.problem import Problem
 from flashladder.running import ring
-from flashladder.running.cudart import NON_BLOCKING, CudaError, Cudart
+from flashladder.running.cudart import BLOCKING, NON_BLOCKING, CudaError, Cudart
 from flashladder.running.job import Job
 from flashladder.running.verify import POISON
 
@@ -52,6 +52,11 @@ def upload_inputs(cudart: Cudart, folder: Path, job: Job) -> dict[str, int]:
     return pointers
 
 
+@functools.cache  # for the whole process
+def _sleep_while_waiting(cudart: str) -> None:
+    Cudart(cudart).call("cudaSetDeviceFlags", BLOCKING)
+
+
 def downloaded(cudart: Cudart, size: int, pointer: int) -> np.ndarray:
     """Bytes from device memory."""
     memory = np.empty(size, np.uint8)
@@ -70,6 +75,8 @@ def execute(folder: Path, job: Job) -> dict:
     """Runs the job and writes its outputs. All runs share one workspace, which is poisoned before the first but for
     what the stage wants zeroed; outputs are poisoned before each."""
     cudart, library, problem, options = Cudart(job.cudart), job.kind.library(job.library), job.problem, job.options
+    if options.sleeps:
+        _sleep_while_waiting(job.cudart)
     params = functools.partial(problem.params, configuration=options.configuration, kind=library.PARAMS)
     # Stages that ask the driver about their kernels need no memory for it.
     description = library.describe(params({})).as_dict()
