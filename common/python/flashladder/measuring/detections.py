@@ -149,7 +149,7 @@ def compared(runs: Kernels | Program, seconds: float) -> dict:
     return found
 
 
-@dataclass
+@dataclass(eq=False)
 class Waiting:
     """A mistake with what is made of it (None: it does not compile) and known of it."""
 
@@ -357,32 +357,34 @@ class Measured:
         yield from ([one] for one in some)
 
     def _in_order(self) -> Iterator[list[Waiting]]:
-        """First what lessons show, then what hangs of it, then the others."""
+        """First what lessons show, then what hangs of it, then the others up to what hangs of them."""
         yield from self._pieces([one for one in self.todo if _is_shown(one)])
         for piece in self._pieces([one for one in self.todo if not _is_shown(one)]):
             yield from self._put_off(shown=True)
             yield piece
-        yield from self._put_off(shown=False)
 
-    def all(self) -> None:
-        """Asks about all, in lanes. On several GPUs at once each lane has one of them."""
-        source, turn, names = self._in_order(), threading.Lock(), gpus() or [""]
+    def _in_lanes(self, source: Iterator[list[Waiting]]) -> None:
+        """On several GPUs at once each lane has one of them."""
+        turn, names = threading.Lock(), gpus() or [""]
 
         def lane(number: int) -> None:
             while not self.stopped and time.monotonic() < self.ends:
+                began = time.monotonic()
                 with turn:
                     piece = next(source, None)
                 if piece is None:
                     return
+                self.times.add("waiting for a compiler", began)
                 one = len(names) == 1 or isinstance(piece[0].subject.stage, Ring)
                 self.measure(piece, "" if one else names[number % len(names)])
 
+        with concurrent.futures.ThreadPoolExecutor(self.choice.lanes) as pool:
+            list(pool.map(lane, range(self.choice.lanes)))
+
+    def all(self) -> None:
         try:
-            with concurrent.futures.ThreadPoolExecutor(self.choice.lanes) as pool:
-                list(pool.map(lane, range(self.choice.lanes)))
-            for piece in self._put_off(shown=False):  # of what was asked about last
-                if not self.stopped and time.monotonic() < self.ends:
-                    self.measure(piece, "")
+            self._in_lanes(self._in_order())
+            self._in_lanes(self._put_off(shown=False))
         finally:
             self.problems.close()
             self.write()
