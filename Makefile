@@ -182,6 +182,9 @@ gpu-report report:
 
 report: export PARTS ?= verify bench
 
+# Results of several runs are compared at once: one thread each is enough, and more stand in each other's way.
+gpu-report report: export OPENBLAS_NUM_THREADS ?= 1
+
 check-report:
 	$(call setup)
 	@$(flashladder) check-report $(FILE) $(if $(TAKE),--take)

@@ -12,7 +12,7 @@ from flashladder.core.device import Device, Gpu
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import stage_library
 from flashladder.ladder import host_streams, kernels, mistakes, stages
-from flashladder.measuring import detections, planted, recorded
+from flashladder.measuring import detections, planted, recorded, sanitizer
 from flashladder.measuring.executed import executed
 from flashladder.measuring.planted import Subject
 
@@ -110,6 +110,10 @@ def played(fake, monkeypatch, tmp_path):
     stage = stages.get("naive")
 
     def run(plants, **choice) -> list[str]:
+        for plant in plants.values():
+            if isinstance(plant, int):
+                fake(plant)  # so that a build takes no time below
+
         def built(one, compute):
             plant = plants[one.name]
             if isinstance(plant, Exception):
@@ -146,7 +150,7 @@ def test_all_are_asked_and_each_answer_is_kept(played):
     assert wrong["memcheck"] == {
         "outcome": "found", "reports": 3, "said": "Invalid __global__ read of size 4 bytes",
     }  # fmt: skip
-    assert wrong["racecheck"] == {"outcome": "nothing"} and wrong["initcheck"] == {"outcome": "limit"}
+    assert wrong["racecheck"] == {"outcome": "nothing"} and wrong["initcheck"] == {"outcome": "limit", "seconds": 0.5}
     assert wrong["synccheck"]["outcome"] == "failed" and "no such device" in wrong["synccheck"]["said"]
     assert broken["gpu"] == {"outcome": "not compiled"} and "memcheck" not in broken
     run = recorded.load(played.file)["detections"]["runs"][wrong["run"]]
@@ -154,7 +158,8 @@ def test_all_are_asked_and_each_answer_is_kept(played):
 
 
 def test_an_interrupted_run_goes_on(played, monkeypatch):
-    monkeypatch.setattr(detections, "sanitizer_version", lambda: "")
+    monkeypatch.setattr(detections.sanitizer, "version", lambda: "")
+    monkeypatch.setattr(detections, "GROUP", 1)
     with pytest.raises(RuntimeError, match="taken away"):
         played({"": 0, NAMES[0]: 1, NAMES[1]: RuntimeError("the machine is taken away")})
     assert [row["mistake"] for row in played.rows()] == ["", NAMES[0]]
@@ -163,12 +168,96 @@ def test_an_interrupted_run_goes_on(played, monkeypatch):
     assert [row["mistake"] for row in played.rows()] == sorted(["", *NAMES[:2]])
 
 
+# Runs what it is told to, and reports of one library what its lines say; a line of LOG for each call.
+REPORTING = """#!/bin/sh
+[ "$1" = --version ] && { echo Version 2026.1; exit 0; }
+echo "$2 $6" >>LOG
+while [ "${1#--}" != "$1" ]; do shift 2; done
+"$@"
+shift 3
+for one in "$@"; do grep -o 'libstage_2[.]so' "$one/job.json"; done | sort -u >LOG.$$
+while read library; do
+  echo "========= Invalid __global__ write of size 4 bytes"
+  echo "=========     at kernel+0x10 in kernel.cu:7"
+  echo "=========         Host Frame: [0x10] in /somewhere/$library"
+done <LOG.$$
+echo "========= ERROR SUMMARY: $(grep -c . LOG.$$) errors"
+rm LOG.$$
+"""
+
+
+def test_what_a_tool_does_not_name_is_not_asked_about_alone(played, monkeypatch, tmp_path):
+    log = tmp_path / "log"
+    monkeypatch.setattr(detections, "TOOL_SECONDS", 60)
+    (tmp_path / "bin/compute-sanitizer").write_text(REPORTING.replace("LOG", str(log)))
+    said = played({"": 0, NAMES[0]: 2, NAMES[1]: 3}, beside=4)
+    found = {row["mistake"]: [row[tool] for tool in sanitizer.TOOLS] for row in played.rows()}
+    report = {"outcome": "found", "reports": 1, "said": "Invalid __global__ write of size 4 bytes"}
+    assert found == {"": [{"outcome": "nothing"}] * 4, NAMES[0]: [report] * 4, NAMES[1]: [{"outcome": "nothing"}] * 4}
+    assert sorted(log.read_text().split("\n")[:-1]) == sorted(f"{one} {how}" for one in sanitizer.TOOLS for how in HOW)
+    assert any("memcheck of 3 at once" in line for line in said)
+
+
+HOW = ("host", "no")  # all together, which names libraries; the one that is named alone
+
+
+def test_reports_are_told_apart():
+    names, ended = ["a.so", "b.so", "c.so"], [True] * 3
+
+    def text(*named, count=None):
+        reports = "".join(f"========= Error: Potential hazard\n=========     in /x/{one}\n" for one in named)
+        return f"========= COMPUTE-SANITIZER\n{reports}========= RACECHECK SUMMARY: {count or len(named)} hazards\n"
+
+    assert sanitizer.told_apart(text(), names, ended) == ({*names}, set())
+    assert sanitizer.told_apart(text("b.so", "b.so"), names, ended) == ({"a.so", "c.so"}, {"b.so"})
+    assert sanitizer.told_apart(text("b.so", count=7), names, ended) == ({"a.so"}, {"b.so"}), "more than is printed"
+    assert sanitizer.told_apart(text("elsewhere"), names, ended) == (set(), set())
+    assert sanitizer.told_apart("no device", names, ended) == (set(), set())
+    assert sanitizer.told_apart(text(), names, [True, False, False]) == ({"a.so"}, {"b.so"}), "c.so had no turn"
+    broken = text("b.so").replace(
+        "========= RACECHECK", "========= Program hit x on CUDA API call to y\n========= ERROR"
+    )
+    broken = broken.replace("SUMMARY: 1", "SUMMARY: 2")
+    assert sanitizer.told_apart(broken, names, [True, False, False]) == ({"a.so"}, {"b.so"})
+
+
+def test_pieces_are_of_one_stage():
+    subjects = planted.in_order([stages.get("swizzle"), stages.get("cp_async"), host_streams.stage()])
+    pieces = planted.by_stage(subjects, 6)
+    assert sorted(one.key for piece in pieces for one in piece) == sorted(one.key for one in subjects)
+    assert all(len({one.stage.name for one in piece}) == 1 and len(piece) <= 6 for piece in pieces)
+    assert [piece[0].stage.slug for piece in pieces[:4]] == ["swizzle", "cp_async", "host_streams", "swizzle"]
+    assert all(len(piece) == 1 for piece in pieces if piece[0].stage.number == 0)
+
+
+def test_limits_follow_what_it_took():
+    times, stage = detections.Times(), stages.get("naive")
+    assert times.limit("memcheck", stage, 60) == 60
+    times.usual["memcheck", stage.name] = times.took["memcheck"] = [3.0, 4.0, 90.0]
+    assert times.limit("memcheck", stage, 60) == 40 and times.limit("memcheck", stage, 30) == 30
+    assert times.limit("memcheck", stage, 60, 1) == detections.LEAST_SECONDS
+    assert times.lines() == ["faults: memcheck: 4.0 s in the median, 90.0 s at most, 97 s for all 3"]
+
+
+def test_tools_are_asked_late_of_what_hangs(played, monkeypatch, tmp_path):
+    (tmp_path / "bin/compute-sanitizer").write_text(SANITIZER.replace("exec sleep 60", "exit 0"))
+    monkeypatch.setattr(detections, "RUN_SECONDS", 0.01)
+    asked = []
+    monkeypatch.setattr(detections.Measured, "_probe", lambda *arguments: None)
+    monkeypatch.setattr(
+        detections.Measured, "_ask", lambda self, tool, some: asked.append([one.late for one, _ in some])
+    )
+    played({"": 0})
+    assert asked == [[], [], [], [], [True], [True], [True], [True]]
+    assert played.rows()[0]["gpu"]["outcome"] == "hang" and "memcheck" not in played.rows()[0]
+
+
 def test_what_a_tool_says_before_it_is_ended_is_kept(played, tmp_path):
     tool = tmp_path / "bin/compute-sanitizer"
     tool.write_text(SANITIZER.replace("exec sleep", "echo '========= Uninitialized read'; exec sleep"))
     played({"": 0})
     (row,) = played.rows()
-    assert row["initcheck"] == {"outcome": "limit", "said": "Uninitialized read"}
+    assert row["initcheck"] == {"outcome": "limit", "seconds": 0.5, "said": "Uninitialized read"}
 
 
 def test_what_there_is_no_time_for_is_told_and_not_recorded(played):
@@ -178,7 +267,8 @@ def test_what_there_is_no_time_for_is_told_and_not_recorded(played):
 
 
 def test_a_gpu_that_no_longer_answers_ends_it(played, monkeypatch):
-    monkeypatch.setattr(detections, "sanitizer_version", lambda: "")
+    monkeypatch.setattr(detections.sanitizer, "version", lambda: "")
+    monkeypatch.setattr(detections, "GROUP", 1)
     monkeypatch.setenv("FAKE_FAILURE", "1")
     said = played({"": 0, NAMES[0]: 1})
     (row,) = played.rows()
@@ -187,10 +277,12 @@ def test_a_gpu_that_no_longer_answers_ends_it(played, monkeypatch):
 
 
 def test_a_run_that_never_ends_is_told(played, monkeypatch):
-    monkeypatch.setattr(detections, "sanitizer_version", lambda: "")
+    monkeypatch.setattr(detections.sanitizer, "version", lambda: "")
     monkeypatch.setattr(detections, "RUN_SECONDS", 0.01)
     played({"": 0})
-    assert played.rows()[0]["gpu"] == {"runs": 1, "wrong": 0, "outcome": "hang", "said": "hang: never ended"}
+    assert played.rows()[0]["gpu"] == {
+        "runs": 1, "wrong": 0, "outcome": "hang", "seconds": 0.0, "said": "hang: never ended",
+    }  # fmt: skip
 
 
 def test_rows_of_earlier_runs_stay(tmp_path):

@@ -8,6 +8,9 @@ extern "C" {
 int cudaMalloc(void **pointer, size_t size) {
     return (*pointer = std::aligned_alloc(256, (size + 255) / 256 * 256)) ? 0 : 2;
 }
+int cudaSetDeviceFlags(unsigned) {
+    return 0;
+}
 int cudaFree(void *pointer) {
     return std::free(pointer), 0;
 }

@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -79,6 +80,17 @@ def find_gpu() -> Gpu | None:
         return Gpu(name, int(compute.replace(".", "")), driver, int(float(memory)))
     except (OSError, subprocess.TimeoutExpired, IndexError, ValueError):
         return None
+
+
+@functools.cache
+def gpus() -> list[str]:
+    """What CUDA_VISIBLE_DEVICES calls each GPU that a program here can use: of those that it names, or of all."""
+    named = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if named is not None:
+        return [one for one in named.split(",") if one]
+    smi = shutil.which("nvidia-smi")
+    listed = subprocess.run([smi, "-L"], capture_output=True, text=True).stdout if smi else ""
+    return [str(number) for number, _ in enumerate(re.findall(r"^GPU \d+:", listed, re.M))]
 
 
 def requested() -> str:

@@ -17,5 +17,8 @@ class Backward(WithKernel):
     def random_inputs(self, problem: Problem, seed: int = 0) -> dict[str, np.ndarray]:
         return gradients.random_inputs(problem, seed)
 
-    def compared(self, problem: Problem, inputs: dict[str, np.ndarray], result: Result) -> Comparison:
-        return gradients.check(problem, inputs, result.outputs)
+    def wanted(self, problem: Problem, inputs: dict[str, np.ndarray]) -> dict[str, gradients.Expected]:
+        return gradients.expected(problem, inputs)
+
+    def compared_with(self, problem: Problem, wanted: dict[str, gradients.Expected], result: Result) -> Comparison:
+        return gradients.check_with(problem, wanted, result.outputs)

@@ -20,8 +20,11 @@ class Decode(WithKernel):
     KIND = "decode"
     WHAT = "is of decode"
 
-    def compared(self, problem: Problem, inputs: dict[str, np.ndarray], result: Result) -> Comparison:
-        return decoding.check(problem, inputs, result.outputs)
+    def wanted(self, problem: Problem, inputs: dict[str, np.ndarray]) -> tuple[tuple, tuple]:
+        return decoding.expected(problem, inputs)
+
+    def compared_with(self, problem: Problem, wanted: tuple[tuple, tuple], result: Result) -> Comparison:
+        return decoding.check_with(problem, wanted, result.outputs)
 
     @property
     def page_multiple(self) -> int:

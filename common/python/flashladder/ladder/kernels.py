@@ -7,6 +7,7 @@ import functools
 import hashlib
 import re
 import subprocess
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -22,7 +23,7 @@ from flashladder.core.paths import ROOT, build_directory, headers, stage_library
 from flashladder.core.problem import Problem
 from flashladder.ladder.stage import Stage, Verdict
 from flashladder.running.job import Job, Options, Result, StageError, run_library
-from flashladder.running.verify import Comparison, check
+from flashladder.running.verify import Comparison, Wanted
 
 _COMMENT = re.compile(rb"//[^\n]*")
 # Of common/host.
@@ -58,6 +59,13 @@ class WithKernel(Stage):
 
     def compared(self, problem: Problem, inputs: dict[str, np.ndarray], result: Result) -> Comparison:
         """A run's outputs with the reference."""
+        return self.compared_with(problem, self.wanted(problem, inputs), result)
+
+    def wanted(self, problem: Problem, inputs: dict[str, np.ndarray]) -> object:
+        """What compared_with() compares runs with: for several runs of a problem it is computed once."""
+        raise NotImplementedError
+
+    def compared_with(self, problem: Problem, wanted: object, result: Result) -> Comparison:
         raise NotImplementedError
 
     def run(
@@ -204,8 +212,11 @@ class Kernel(WithKernel):
     WHAT = "computes attention"
     RUNS = 1
 
-    def compared(self, problem: Problem, inputs: dict[str, np.ndarray], result: Result) -> Comparison:
-        return check(problem, inputs, result.bits, result.log_sum_exp)
+    def wanted(self, problem: Problem, inputs: dict[str, np.ndarray]) -> Wanted:
+        return Wanted(problem, inputs)
+
+    def compared_with(self, problem: Problem, wanted: Wanted, result: Result) -> Comparison:
+        return wanted.check(result.bits, result.log_sum_exp)
 
     @property
     def targets(self) -> list[str]:
@@ -256,6 +267,9 @@ def _name(command: list[str], files: list[Path]) -> str:
     return digest.hexdigest()[:16]
 
 
+_LAUNCHER_IS_BUILT = threading.Lock()  # kernels that are compiled at once need the same objects
+
+
 def _launcher(flags: list[str], sources: list[Path], included: list[Path]) -> list[Path]:
     """The objects of the launcher, which no kernel.cu changes, in build/launcher. Cached by content: they have no code
     for a GPU, and launch.cpp alone asks which instances are built."""
@@ -264,11 +278,12 @@ def _launcher(flags: list[str], sources: list[Path], included: list[Path]) -> li
     host = [word for word in flags if not word.startswith("--generate-code")]
     plain = [word for word in host if not word.startswith(ONLY)]
     objects = []
-    for source in sources:
-        command = [*(host if ONLY[2:] in source.read_text() else plain), "-c"]
-        objects.append(folder / f"{source.stem}.{_name(command, [source, *included])}.o")
-        if not objects[-1].exists():
-            _compiled(objects[-1], command, [source])
+    with _LAUNCHER_IS_BUILT:
+        for source in sources:
+            command = [*(host if ONLY[2:] in source.read_text() else plain), "-c"]
+            objects.append(folder / f"{source.stem}.{_name(command, [source, *included])}.o")
+            if not objects[-1].exists():
+                _compiled(objects[-1], command, [source])
     return objects
 
 
@@ -277,12 +292,12 @@ def native_options(arch: str) -> list[str]:
     return ["-gencode", f"arch=compute_{arch},code=sm_{arch}", "-Xptxas", "-v"]
 
 
-def compile_kernel(kernel: Path, stage: WithKernel, *options: str, only: str | None = None) -> Path:
+def compile_kernel(kernel: Path, stage: WithKernel, *options: str, only: str | None = None, ptx: bool = True) -> Path:
     """The stage's library from another kernel.cu, with bf16 and d_head 128 alone: the stage's own flags, PTX only.
 
-    options: more for nvcc. only: "BF16" for both head dims, "" for every instance; None: bf16 with d_head 128, or what
-    stage.toml's `judged_build` says in its place. Cached by content. What the compiler said lies beside the library as
-    .log, or is in CompileError.
+    options: more for nvcc, such as native_options(); ptx = False: then there is no PTX besides. only: "BF16" for both
+    head dims, "" for every instance; None: bf16 with d_head 128, or what stage.toml's `judged_build` says in its place.
+    Cached by content. What the compiler said lies beside the library as .log, or is in CompileError.
     """
     only = stage.data.get("judged_build", "BF16_128") if only is None else only
     launcher = [ROOT / "common/host" / name for name in LAUNCHER]
@@ -290,7 +305,7 @@ def compile_kernel(kernel: Path, stage: WithKernel, *options: str, only: str | N
     common = headers()
     included = sorted([*common, *headers(stage.folder), *headers(kernel.parent)])
     flags = [*stage_flags(stage), *([f"{ONLY}{only}"] if only else [])]
-    command = [*flags, "-cudart", "shared", "-shared"]
+    command = [*(word for word in flags if ptx or "code=[compute_" not in word), "-cudart", "shared", "-shared"]
     command += [f"-Xlinker=--version-script={exports.relative_to(ROOT)}"]  # nvcc takes such a word apart at a space
     command += [f"-I{stage.folder}", *options]
     library = kernel.parent / f"{_name(command, [kernel, *launcher, exports, *included])}.so"

@@ -50,8 +50,11 @@ class Ring(WithKernel):
     def libraries(self) -> list[str]:
         return ["lib/*.so"]
 
-    def compared(self, problem: RingProblem, inputs: dict[str, np.ndarray], result: Result) -> Comparison:
-        return verify.check(problem.of_rows(problem.Nq), inputs, result.bits, result.log_sum_exp)
+    def wanted(self, problem: RingProblem, inputs: dict[str, np.ndarray]) -> verify.Wanted:
+        return verify.Wanted(problem.of_rows(problem.Nq), inputs)
+
+    def compared_with(self, problem: RingProblem, wanted: verify.Wanted, result: Result) -> Comparison:
+        return wanted.check(result.bits, result.log_sum_exp)
 
     def _own_options(self, problem: RingProblem, options: Options) -> Options:
         """On the simulator there is a device for each rank, unless the environment says otherwise."""

@@ -1,10 +1,14 @@
 """A changed stage's runs on a GPU, a few times or under a tool: those that judge it on the simulator, made as wide as
-the GPU is (WithKernel.judged_jobs). Each stage's runs are one process, so that a tool starts once."""
+the GPU is (WithKernel.judged_jobs). Each stage's runs are one process, so that a tool starts once. Inputs and what is
+right are made once for all changes of a stage (Problems)."""
 
 import contextlib
 import hashlib
+import os
+import shutil
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -22,62 +26,48 @@ from flashladder.ladder.kernels import WithKernel
 from flashladder.ladder.stage import Stage
 from flashladder.running.job import Result, answer
 
-Known = dict[tuple, str]  # what came of comparing numbers: the same ones of the same problem have the same verdict
+ROOM = 8 << 30  # bytes that shared memory has free where files for many runs at once go there
 
 
-class Kernels:
-    """Of a stage's library."""
+def roomy() -> str | None:
+    """A folder in memory for inputs and outputs; None, which is the disk's, where there is little of it."""
+    memory = Path("/dev/shm")
+    return str(memory) if memory.exists() and shutil.disk_usage(memory).free > ROOM else None
 
-    def __init__(self, stage: WithKernel, library: Path, device: Device, folder: Path, known: Known):
-        self.stage, self.device, self.folder, self.known = stage, device, folder, known
-        self.jobs = stage.judged_jobs(library, device)
+
+class Problems:
+    """A stage's problems, with their inputs in files and with what is right, which is computed where it is first asked
+    for. Threads share them."""
+
+    def __init__(self, stage: WithKernel, device: Device, folder: Path):
+        self.stage, self.device, self.folder = stage, device, folder
+        self.jobs = stage.judged_jobs(Path(), device)
         self.inputs = [stage.random_inputs(job.problem, 1) for job in self.jobs]
         for at, (job, inputs) in enumerate(zip(self.jobs, self.inputs, strict=True)):
-            (folder / f"{at}").mkdir()
+            (folder / f"{at}").mkdir(parents=True)
             job.write(folder / f"{at}", inputs)
+        self._wanted: dict[tuple[int, int], object] = {}
+        # What came of comparing numbers: the same ones of the same problem have the same verdict.
+        self._known: dict[tuple, str] = {}
+        self._computing = threading.Lock()
 
-    def _folders(self, purpose: str, rounds: int) -> list[tuple[int, Path]]:
-        """For each run the number of its problem and a folder of its own, with links to what the problem's has."""
-        made = []
-        for at in range(len(self.jobs)):
-            for number in range(rounds):
-                folder = self.folder / f"{purpose}-{at}-{number}"
-                folder.mkdir()
-                for file in (self.folder / f"{at}").iterdir():
-                    (folder / file.name).symlink_to(file)
-                made.append((at, folder))
-        return made
-
-    def plain(self, rounds: int, seconds: float) -> list[str]:
-        """What came of each run, up to the first that did not end: "right", or "wrong", "error", "hang", "refused",
-        with words behind a colon."""
-        with tempfile.TemporaryDirectory(dir=self.folder) as name:
-            runs = self._folders(f"{Path(name).name}/run", rounds)
-            status, text = run_for(_worker(runs), seconds, for_python())
-            outcomes = []
-            for at, folder in runs:
-                told = answer(folder)
-                if told is None:
-                    outcomes.append("hang: never ended" if status == 124 else f"error: status {status}: {text[-120:]}")
-                    break
-                if told["status"] != "ok":
-                    outcomes.append(f"{told['status']}: {told['message']}")
-                    break
-                outputs = {one: np.load(folder / f"{one}.npy") for one in told["written"]}
-                outcomes.append(self._compared(at, outputs, told["description"]))
-        return outcomes
-
-    def _compared(self, at: int, outputs: dict[str, np.ndarray], description: dict) -> str:
-        """Sequence by sequence, up to the first that is wrong."""
+    def compared(self, at: int, outputs: dict[str, np.ndarray], description: dict) -> str:
+        """Of a run of a problem: "right", or "wrong" with words; sequence by sequence, up to the first that is."""
         for number, (problem, inputs, own) in enumerate(self._sequences(at, outputs)):
-            digest = hashlib.sha256(b"".join(one.tobytes() for one in own.values())).digest()
-            key = self.stage.name, at, number, digest
-            if key not in self.known:
-                comparison = self.stage.compared(problem, inputs, Result(own, problem, self.device, description))
-                self.known[key] = "right" if comparison else f"wrong: {comparison.message.splitlines()[0]}"
-            if self.known[key] != "right":
-                return self.known[key]
+            key = at, number, hashlib.sha256(b"".join(one.tobytes() for one in own.values())).digest()
+            if key not in self._known:
+                result = Result(own, problem, self.device, description)
+                comparison = self.stage.compared_with(problem, self._right(at, number, problem, inputs), result)
+                self._known[key] = "right" if comparison else f"wrong: {comparison.message.splitlines()[0]}"
+            if self._known[key] != "right":
+                return self._known[key]
         return "right"
+
+    def _right(self, at: int, number: int, problem: Problem, inputs: dict[str, np.ndarray]) -> object:
+        with self._computing:
+            if (at, number) not in self._wanted:
+                self._wanted[at, number] = self.stage.wanted(problem, inputs)
+            return self._wanted[at, number]
 
     def _sequences(self, at: int, outputs: dict[str, np.ndarray]) -> Iterator[tuple[Problem, dict, dict]]:
         """Of a batch each sequence as a problem of its own, with its inputs and outputs; a cache stays whole."""
@@ -89,23 +79,78 @@ class Kernels:
             mine = ({name: array[b : b + 1] for name, array in some.items()} for some in (inputs, outputs))
             yield replace(problem, B=1), *mine
 
+
+class Kernels:
+    """Of a stage's library."""
+
+    def __init__(self, problems: Problems, library: Path, folder: Path, env: dict[str, str]):
+        self.problems, self.library, self.folder = problems, library, folder
+        self.env = for_python({**os.environ, "OPENBLAS_NUM_THREADS": "1", **env})  # a worker multiplies no matrices
+
+    def _folders(self, place: Path, rounds: int, under_tool: bool) -> list[tuple[int, Path]]:
+        """For each run the number of its problem and a folder of its own, with links to the problem's inputs."""
+        made = []
+        for at, job in enumerate(self.problems.jobs):
+            options = replace(job.options, under_tool=under_tool, sleeps=self.problems.device.kind == "gpu")
+            told = replace(job, library=str(self.library), options=options)
+            for number in range(rounds):
+                folder = place / f"{at}-{number}"
+                folder.mkdir()
+                for file in (self.problems.folder / f"{at}").glob("*.npy"):
+                    (folder / file.name).symlink_to(file)
+                told.write_alone(folder)
+                made.append((at, folder))
+        return made
+
+    def plain(self, rounds: int, seconds: float) -> list[str]:
+        """What came of each run, up to the first that did not end: "right", or "wrong", "error", "hang", "refused",
+        with words behind a colon."""
+        with tempfile.TemporaryDirectory(dir=self.folder) as name:
+            runs = self._folders(Path(name), rounds, False)
+            status, text = run_for(_worker(runs), seconds, self.env)
+            outcomes, known = [], {}
+            for at, folder in runs:
+                told = answer(folder)
+                if told is None:
+                    outcomes.append("hang: never ended" if status == 124 else f"error: status {status}: {text[-120:]}")
+                    break
+                if told["status"] != "ok":
+                    outcomes.append(f"{told['status']}: {told['message']}")
+                    break
+                files = tuple((folder / f"{one}.npy").resolve() for one in told["written"])
+                if (at, files) not in known:  # runs with the same outputs have the same files
+                    outputs = {one: np.load(file) for one, file in zip(told["written"], files, strict=True)}
+                    known[at, files] = self.problems.compared(at, outputs, told["description"])
+                outcomes.append(known[at, files])
+        return outcomes
+
     def under(self, command: list[str], seconds: float) -> tuple[int, str]:
         """(status, output) of one run of each problem under a command."""
-        with tempfile.TemporaryDirectory(dir=self.folder) as name:
-            return run_for([*command, *_worker(self._folders(f"{Path(name).name}/run", 1))], seconds, for_python())
+        return together([self], command, seconds)[:2]
 
 
 def _worker(runs: list[tuple[int, Path]]) -> list[str]:
     return [sys.executable, "-m", "flashladder.running.worker", *(str(folder) for _, folder in runs)]
 
 
+def together(some: list[Kernels], command: list[str], seconds: float) -> tuple[int, str, list[bool]]:
+    """(status, output, of which of them all runs came to their end) of one run of each problem of several libraries,
+    one after the other in one process under a command."""
+    with contextlib.ExitStack() as stack:
+        places = [Path(stack.enter_context(tempfile.TemporaryDirectory(dir=one.folder))) for one in some]
+        runs = [one._folders(place, 1, True) for one, place in zip(some, places, strict=True)]
+        status, text = run_for([*command, *_worker(sum(runs, []))], seconds, some[0].env)
+        answers = [[answer(folder) for _, folder in own] for own in runs]
+        return status, text, [all(told and told["status"] == "ok" for told in own) for own in answers]
+
+
 class Program:
     """Of stage 00."""
 
-    def __init__(self, executable: Path, device: Device):
+    def __init__(self, executable: Path, device: Device, env: dict[str, str]):
         variants = {"variant": "async,streams,engines", "chunks": "4", "streams": "1,2", "batch": "4", "heads": "1"}
         self.command = [str(executable), *(word for key, value in variants.items() for word in (f"--{key}", value))]
-        self.env = environment(device) | {"FLASHLADDER_STAGE_LIBRARIES": str(build_directory() / "lib")}
+        self.env = environment(device) | {"FLASHLADDER_STAGE_LIBRARIES": str(build_directory() / "lib")} | env
 
     def plain(self, rounds: int, seconds: float) -> list[str]:
         outcomes = []
@@ -123,10 +168,15 @@ class Program:
 
 
 @contextlib.contextmanager
-def executed(stage: Stage, product: Path, device: Device, known: Known | None = None) -> Iterator[Kernels | Program]:
-    """known: what other runs of the stage, changed or not, have found out, and these will."""
-    with tempfile.TemporaryDirectory(prefix="flashladder-planted-") as folder:
+def executed(
+    stage: Stage, product: Path, device: Device, problems: Problems | None = None, gpu: str = ""
+) -> Iterator[Kernels | Program]:
+    """problems: the stage's, where it has several changes. gpu: as CUDA_VISIBLE_DEVICES calls it; "": any."""
+    env = {"CUDA_VISIBLE_DEVICES": gpu} if gpu else {}
+    with tempfile.TemporaryDirectory(prefix="flashladder-planted-", dir=roomy()) as name:
         if isinstance(stage, WithKernel):
-            yield Kernels(stage, product, device, Path(folder), {} if known is None else known)
+            folder = Path(name) / "runs"
+            folder.mkdir()
+            yield Kernels(problems or Problems(stage, device, Path(name) / "problems"), product, folder, env)
         else:
-            yield Program(product, device)
+            yield Program(product, device, env)

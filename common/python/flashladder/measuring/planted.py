@@ -65,6 +65,19 @@ def in_order(which: Iterable[Stage], names: Iterable[str] = ()) -> list[Subject]
     return found
 
 
+def by_stage(subjects: list[Subject], most: int) -> list[list[Subject]]:
+    """The same, up to so many of a stage together: of each stage some before more of it. A program has each alone."""
+    piles: dict[str, list[list[Subject]]] = {}
+    for one in subjects:
+        pile = piles.setdefault(one.stage.name, [])
+        if not pile or len(pile[-1]) == most or not isinstance(one.stage, kernels.WithKernel):
+            pile.append([])
+        pile[-1].append(one)
+    return [
+        pile[at] for at in range(max(map(len, piles.values()), default=0)) for pile in piles.values() if at < len(pile)
+    ]
+
+
 def first(subjects: list[Subject], most: int) -> list[Subject]:
     """Those up to so many mistakes; 0: all."""
     places = [at for at, one in enumerate(subjects, 1) if one.mistake][: most or None]
@@ -101,7 +114,7 @@ def built(subject: Subject, compute: int) -> tuple[Path | None, list[str]]:
     try:
         if not isinstance(stage, kernels.WithKernel):
             return stage.compiled(source), []
-        library = kernels.compile_kernel(source, stage, *native(compute))
+        library = kernels.compile_kernel(source, stage, *native(compute), ptx=False)
     except FlashLadderError as error:
         return None, notes(str(error))
     return library, notes(library.with_suffix(".log").read_text())

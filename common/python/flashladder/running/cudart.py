@@ -5,6 +5,7 @@ from ctypes import byref, c_float, c_int, c_size_t, c_void_p
 
 HOST_TO_DEVICE, DEVICE_TO_HOST, DEVICE_TO_DEVICE = 1, 2, 3
 NON_BLOCKING = 1  # cudaStreamNonBlocking: a stream that the default stream does not join
+BLOCKING = 4  # cudaDeviceScheduleBlockingSync: who waits for the device sleeps
 MULTIPROCESSORS, L2_BYTES = 16, 38  # cudaDeviceAttr
 
 

@@ -35,6 +35,11 @@ def expected(problem: DecodeProblem, inputs: dict[str, np.ndarray]) -> tuple[tup
 
 def check(problem: DecodeProblem, inputs: dict[str, np.ndarray], got: dict[str, np.ndarray]) -> verify.Comparison:
     """Compares a run's O (bit patterns, in the problem's layout) and log_sum_exp with the reference."""
-    outputs, sums = expected(problem, inputs)
+    return check_with(problem, expected(problem, inputs), got)
+
+
+def check_with(problem: DecodeProblem, wanted: tuple[tuple, tuple], got: dict[str, np.ndarray]) -> verify.Comparison:
+    """check() with what expected() gives."""
+    outputs, sums = wanted
     comparison = verify.compare(problem.to_bhnd(got["O"]), *outputs, problem.dtype)
     return verify.with_sums(comparison, got["log_sum_exp"], *sums) if comparison else comparison

@@ -56,6 +56,8 @@ class Options:
     graph: bool = False  # with own_stream: the runs are launches of one CUDA graph, which captured the stage's call
     forward: str | None = None  # of a stage for several GPUs: the library that computes attention; None: it chooses
     timed: bool = False  # of a stage for several GPUs: the last run's work is timed by events
+    sleeps: bool = False  # the process sleeps while the GPU works: where it may work for long beside many others
+    under_tool: bool = False  # that looks at the run: nobody reads what it writes, and its memory is freed
     shown_bytes: int = 0  # of a kernel built with FLASH_SHOW (show.cuh): the buffer that it shows its insides in
 
 
@@ -89,8 +91,12 @@ class Job:
                 wanted = self.problem.shape(tensor)
                 raise FlashLadderError(f"{tensor} has shape {array.shape}, the problem wants {wanted}.")
             np.save(folder / f"{tensor}.npy", np.ascontiguousarray(array, dtype=self.problem.bits_type(tensor)))
-        (folder / "job.json").write_text(json.dumps(asdict(self)))
+        self.write_alone(folder)
         return [sys.executable, "-m", "flashladder.running.worker", str(folder)]
+
+    def write_alone(self, folder: Path) -> None:
+        """Beside inputs that are there already."""
+        (folder / "job.json").write_text(json.dumps(asdict(self)))
 
     @classmethod
     def read(cls, folder: Path) -> "Job":

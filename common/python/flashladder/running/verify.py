@@ -1,6 +1,7 @@
 """The float64 reference and the comparison, with the runners' bounds (common/host/bounds.h)."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -220,15 +221,34 @@ def compare_tensor(name: str, output: np.ndarray, wanted: Expected, dtype: str) 
     return Comparison(False, frobenius, worst_ratio, "; ".join(parts))
 
 
+class Wanted:
+    """What is right for a problem and its inputs, computed when it is first asked for."""
+
+    def __init__(self, problem: Problem, inputs: dict[str, np.ndarray]):
+        self.problem, self.inputs = problem, inputs
+
+    @cached_property
+    def output(self) -> tuple[np.ndarray, ...]:
+        return reference(self.problem, self.inputs)
+
+    @cached_property
+    def sums(self) -> tuple[np.ndarray, np.ndarray]:
+        return log_sum_exp(self.problem, self.inputs)
+
+    def check(self, output: np.ndarray, rows_log_sum_exp: np.ndarray | None = None) -> Comparison:
+        """As check()."""
+        comparison = compare(self.problem.to_bhnd(output), *self.output, self.problem.dtype)
+        if not comparison or rows_log_sum_exp is None:
+            return comparison
+        return with_sums(comparison, rows_log_sum_exp, *self.sums)
+
+
 def check(
     problem: Problem, inputs: dict[str, np.ndarray], output: np.ndarray, rows_log_sum_exp: np.ndarray | None = None
 ) -> Comparison:
     """Compares a whole output (bit patterns, in the problem's layout) with the reference; and the rows' log-sum-exp
     (B, Hq, Nq), if there is one."""
-    comparison = compare(problem.to_bhnd(output), *reference(problem, inputs), problem.dtype)
-    if not comparison or rows_log_sum_exp is None:
-        return comparison
-    return with_sums(comparison, rows_log_sum_exp, *log_sum_exp(problem, inputs))
+    return Wanted(problem, inputs).check(output, rows_log_sum_exp)
 
 
 def with_sums(comparison: Comparison, got: np.ndarray, expected: np.ndarray, bound: np.ndarray) -> Comparison:
