@@ -173,7 +173,8 @@ __device__ void finish(SharedStorage<T, d_head, row_tiles, warps> &shared, const
                        const Part &part, int heads) {
     const Head &head = part.head;
     if (part.count > 1) {
-        const auto parts = parts_in<d_head, row_tiles>(params.workspace, heads, int64_t{gridDim.x} * gridDim.y * gridDim.z);
+        const auto parts =
+            parts_in<d_head, row_tiles>(params.workspace, heads, int64_t{gridDim.x} * gridDim.y * gridDim.z);
         const int64_t slot = (int64_t{blockIdx.y} * gridDim.x + blockIdx.x) * gridDim.z + blockIdx.z;
         store_part(shared.results, parts, slot, head.rows);
         if (!is_last_block(shared.last_block, parts.arrived[head.number], part.count)) return;

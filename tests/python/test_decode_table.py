@@ -50,8 +50,8 @@ def record(best: dict[int, decode_table.Blocks], stage: str = "lean") -> dict:
     for problem in SETTINGS.problems():
         for configuration, entries in decode_bench.tries(problem, 132).items():
             us = 10.0 if best[problem.d_head] in entries else 11.0
-            facts = {"name": f"{stage} {configuration}", "kind": "stage", "configuration": configuration, "us": {"median": us}}
-            rows.append(decode_bench.DecodeBench.fields_of(problem) | facts)
+            facts = {"name": f"{stage} {configuration}", "kind": "stage", "us": {"median": us}}
+            rows.append(decode_bench.DecodeBench.fields_of(problem) | facts | {"configuration": configuration})
     equal = [row for row in rows if "lengths" not in row and not row["page_size"]]
     return {"multiprocessors": 132, "measurements": equal, "other_caches": [row for row in rows if row not in equal]}
 
@@ -74,8 +74,9 @@ def test_the_record_says_whose_table_it_is():
     lines = decode_table.lines_of("\n".join(decode_table.lines_from(found)))
     before = decode_table.lines_of(decode_table.TABLES["paged_kv"].read_text())
     assert len(lines) == len(before) and all(line.any_lengths == "true" for line in before)
-    used = {next(i for i, line in enumerate(lines) if line.fits(p, 132)) for p in SETTINGS.problems() if not p.equal_lengths}
-    assert used and all(lines[number].blocks == best for number in used)
+    problems = [problem for problem in SETTINGS.problems() if not problem.equal_lengths]
+    used = [next(line for line in lines if line.fits(problem, 132)) for problem in problems]
+    assert used and all(line.blocks == best for line in used)
     with pytest.raises(FlashLadderError, match="of one of lean, paged_kv; it has .'short_ends'."):
         decode_table.lines_from(record(best, "short_ends"))
 

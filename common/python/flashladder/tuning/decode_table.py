@@ -1,7 +1,8 @@
 """The table of a decode stage that says how many blocks share the work, its lines anew from a record of a GPU.
 
 `PARTS=tune STAGES=lean make gpu-report` records, `make tune ARGS="--decode FILE"` prints; of paged_kv, whose table is
-for unequal lengths and pages alone, likewise. Which problems a line is for stays. For each line and head dim those blocks are taken with which its shapes lose the least against their best ones.
+for unequal lengths and pages alone, likewise. Which problems a line is for stays. For each line and head dim those
+blocks are taken with which its shapes lose the least against their best ones.
 """
 
 import math
