@@ -1,10 +1,10 @@
-// Stage lean chooses so, and paged_kv too: how many blocks share the work, how many warps each has, and how many of
-// them may lie on a multiprocessor.
+// Stage lean chooses so, and paged_kv too where lengths are equal and lie in one piece: how many blocks share the work,
+// how many warps each has, and how many of them may lie on a multiprocessor.
 #pragma once
 
 #include <algorithm>
 #include <cstdio>
-#include <iterator>
+#include <span>
 
 #include "decode_unit.cuh"
 #include "launch_decode.h"
@@ -60,14 +60,14 @@ inline bool equal_pieces(const FlashDecodeParams &params) {
     return !params.lengths && !params.block_table;
 }
 
-inline const Blocks &chosen(const FlashDecodeParams &params, double heads) {
+inline const Blocks &chosen(std::span<const Choice> table, const FlashDecodeParams &params, double heads) {
     const auto blocks = params.d_head == 64 ? &Choice::d_64 : &Choice::d_128;
-    for (const Choice &choice : choices)
+    for (const Choice &choice : table)
         if (heads >= choice.least_heads && heads <= choice.most_heads && params.Nmax <= choice.most_keys &&
             (choice.any_lengths || equal_pieces(params)) &&
             ((choice.d_128.warps == 8 && choice.d_64.warps == 8) || one_tile(params)))
             return choice.*blocks;
-    return choices[std::size(choices) - 1].*blocks;
+    return table.back().*blocks;
 }
 
 // With so much shared memory no more than plan.resident blocks of a kernel that needs `needed` bytes fit on a
@@ -82,7 +82,8 @@ inline size_t shared_bytes_of(const Plan &plan, size_t needed) {
 }
 
 // As the table says, or the caller's configuration, such as warps_8+blocks_64 or warps_8+blocks_64+resident_1.
-inline FlashStatus make_plan(const char *title, const FlashDecodeParams &params, Plan &plan) {
+inline FlashStatus make_plan(const char *title, const FlashDecodeParams &params, Plan &plan,
+                             std::span<const Choice> table = choices) {
     const int rows_each = one_tile(params) ? tile : 2 * tile,
               row_blocks = (rows_of(params) + rows_each - 1) / rows_each;
     const int64_t heads = int64_t{params.B} * params.Hkv * row_blocks, head_units = (params.Nmax - 1) / unit + 1;
@@ -95,7 +96,7 @@ inline FlashStatus make_plan(const char *title, const FlashDecodeParams &params,
     int warps = 0, blocks = 0, resident = 0, end = 0, resident_end = 0;
     if (!params.configuration) {
         const int multiprocessors = static_cast<int>(flash::persistent(1 << 30).x);
-        const Blocks &choice = chosen(params, static_cast<double>(heads) / multiprocessors);
+        const Blocks &choice = chosen(table, params, static_cast<double>(heads) / multiprocessors);
         warps = one_tile(params) ? choice.warps : 8;
         resident = choice.resident;
         const int64_t most = (units - 1) / warps + 1;  // each block has a unit for each warp

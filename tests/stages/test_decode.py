@@ -65,8 +65,8 @@ def test_rows_groups_and_pages(one, page_size, Nq, group):
 
 @pytest.mark.parametrize("one", [one for one in CHOSEN if one.slug == "paged_kv"], ids=lambda one: one.name)
 def test_more_units_of_a_warp_than_lanes(one):
-    """In pages of half a unit, the last of which is the table's last one. By its own choice the stage has two blocks
-    here, whose warps have fewer units than lanes."""
+    """In pages of half a unit, the last of which is the table's last one. By its own choice the stage divides the head,
+    and its warps have fewer units than lanes."""
     problem = DecodeProblem(Hq=1, Hkv=1, Nkv=8880, d_head=64, page_size=16)
     verify(one, problem, configuration="warps_8+blocks_1")
 
@@ -210,7 +210,10 @@ def test_a_problem_in_pages_is_the_one_in_one_piece():
 
 
 @pytest.mark.parametrize("one", [one for one in CHOSEN if one.slug == "paged_kv"], ids=lambda one: one.name)
-def test_an_empty_sequence_before_another_unit_of_its_warp(one):
-    """Nothing is loaded for it: that would arrive where the warp waits for its next unit."""
-    problem = DecodeProblem(B=2, Hq=1, Hkv=1, Nkv=300, lengths=(0, 300), d_head=64)
-    verify(one, problem, configuration="warps_8+blocks_1")
+@pytest.mark.parametrize("shares", (1, 2, 5, 24))
+def test_heads_divided_by_their_lengths(one, shares):
+    """None of them, the longest one, and all but the shortest ones; an empty one among more sequences than lanes."""
+    lengths = (900, 0, 300, 150) + (33,) * 30
+    problem = DecodeProblem(B=34, Hq=1, Hkv=1, Nkv=900, lengths=lengths, d_head=64, page_size=64)
+    result = verify(one, problem, configuration=f"warps_4+blocks_{shares}", repeat=2)
+    assert not result.changed and result.description["splits"] == 34 + shares

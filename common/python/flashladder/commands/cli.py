@@ -225,7 +225,7 @@ def add_tune_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--again", action="store_true", help="try again what failed before")
     text = "record what ptxas gives a sample of configurations; needs no GPU, times nothing"
     parser.add_argument("--registers", action="store_true", help=text)
-    text = "the table of decode_plan.cuh anew, from the record GPU-decode-shares.json of a tuned decode stage"
+    text = "the table of blocks anew, from the record GPU-decode-shares.json of stage lean or paged_kv"
     parser.add_argument("--decode", type=Path, metavar="FILE", help=text)
 
 

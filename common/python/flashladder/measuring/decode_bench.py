@@ -40,7 +40,7 @@ OTHER_CACHES = ((32, 8, 8, 4096), (32, 8, 32, 1024), (32, 8, 32, 4096), (32, 8, 
 CACHES = ((True, 0), (False, 64), (True, 64), (True, 256))
 # What the table in common/include/decode_plan.cuh is chosen from: warps of a block, and blocks that share the work for
 # each multiprocessor (0: one for each head).
-TRIED_WARPS, TRIED_EACH = (8, 4), (0, 0.25, 0.5, 1, 2, 3)
+TRIED_WARPS, TRIED_EACH = (8, 4), (0, 0.25, 0.5, 0.75, 1, 2, 3)
 UNIT, TILE = 32, 8  # keys and rows of Q that a warp computes at a time, as in decode_unit.cuh
 MULTIPROCESSOR_BYTES = 228 * 1024  # of shared memory, on Hopper
 

@@ -1,7 +1,8 @@
-"""The table of common/include/decode_plan.cuh, its lines anew from a record of a GPU.
+"""The table of a decode stage that says how many blocks share the work, its lines anew from a record of a GPU.
 
-`PARTS=tune STAGES=lean make gpu-report` records, `make tune ARGS="--decode FILE"` prints. Which problems a line is for
-stays. For each line and head dim those blocks are taken with which its shapes lose the least against their best ones.
+`PARTS=tune STAGES=lean make gpu-report` records, `make tune ARGS="--decode FILE"` prints; of paged_kv, whose table is
+for unequal lengths and pages alone, likewise. Which problems a line is for stays. For each line and head dim those
+blocks are taken with which its shapes lose the least against their best ones.
 """
 
 import math
@@ -16,7 +17,7 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT
 from flashladder.measuring import decode_bench, recorded
 
-TABLE = ROOT / "common/include/decode_plan.cuh"
+TABLES = {"lean": ROOT / "common/include/decode_plan.cuh", "paged_kv": ROOT / "stages/55_paged_kv/kernel.cu"}
 NAMED_LENGTH = "any_length", 1 << 30
 Blocks = tuple[int, float, int]  # warps, blocks for each multiprocessor or 0, resident blocks or 0
 _BLOCKS = r"\{(\d+), ([\d.]+), (\d+)\}"
@@ -54,7 +55,7 @@ def lines_of(text: str) -> list[Line]:
         blocks = {128: (int(w128), float(e128), int(r128)), 64: (int(w64), float(e64), int(r64))}
         found.append(Line(*head, blocks))
     if not found:
-        raise FlashLadderError(f"{TABLE} has no line of the form that {__name__} reads.")
+        raise FlashLadderError(f"The table has no line of the form that {__name__} reads.")
     return found
 
 
@@ -77,11 +78,21 @@ class Shape:
         return f"{_told(blocks)} {self.times[blocks]:.1f}" if blocks in self.times else f"{_told(blocks)} not tried"
 
 
+def stage_of(record: dict) -> str:
+    """The stage that was timed."""
+    slugs = {row["name"].split()[0] for row in _rows(record)}
+    if len(slugs) != 1 or not slugs <= TABLES.keys():
+        raise FlashLadderError(f"The record is to have times of one of {', '.join(TABLES)}; it has {sorted(slugs)}.")
+    return slugs.pop()
+
+
+def _rows(record: dict) -> list[dict]:
+    return [row for row in [*record["measurements"], *record.get("other_caches", ())] if row["kind"] == "stage"]
+
+
 def shapes_of(record: dict, multiprocessors: int) -> list[Shape]:
     found: dict[DecodeProblem, dict[Blocks, float]] = {}
-    for row in [*record["measurements"], *record.get("other_caches", ())]:
-        if row["kind"] != "stage":
-            continue
+    for row in _rows(record):
         fields = ("B", "Hq", "Hkv", "Nq", "Nkv", "d_head", "dtype", "page_size")
         problem = DecodeProblem(**{name: row[name] for name in fields}, lengths=tuple(row.get("lengths", ())))
         for blocks in decode_bench.tries(problem, multiprocessors).get(row["configuration"], ()):
@@ -108,7 +119,7 @@ def chosen(shapes: Iterable[Shape], before: Blocks) -> Blocks:
 def lines_from(record: dict) -> list[str]:
     """The new table, and below it what each shape takes with the old entry, the new one and its best one."""
     multiprocessors = record["multiprocessors"]
-    lines, notes = lines_of(TABLE.read_text()), []
+    lines, notes = lines_of(TABLES[stage_of(record)].read_text()), []
     own: dict[tuple[int, int], list[Shape]] = {}  # by number of the line and head dim
     for shape in shapes_of(record, multiprocessors):
         number = next(at for at, line in enumerate(lines) if line.fits(shape.problem, multiprocessors))

@@ -1,4 +1,4 @@
-// Stage lean teaches these shares: which units a block has, and what it does at the end of a head.
+// Stage lean teaches what a block does with a head: how it begins with its rows of Q, masks its last unit and stores O.
 #pragma once
 
 #include "decode_maps.h"
@@ -7,46 +7,13 @@
 
 constexpr float log2_e = 1.44269504f, ln_2 = 0.693147181f;
 
-// ---- shares ----
-
-// Who has which units. They are numbered over all heads, each of which counts as many as Nmax keys have.
-struct Shares {
-    int head_units;   // of a head
-    int each, extra;  // units of a block; the first `extra` blocks have one more
-
-    __device__ int begin(int block) const { return block * each + min(block, extra); }
-
-    // Whose share the unit is in.
-    __device__ int block_of(int number) const {
-        const int longer = extra * (each + 1);  // units of the blocks that have one more
-        return number < longer ? number / (each + 1) : extra + (number - longer) / each;
-    }
-};
-
 // A head of K and V with the rows of Q that a block computes at a time. With more rows it counts as several heads.
 struct Head {
-    int number;      // of all
-    int begin, end;  // its units
+    int number;  // of all
     int kv_head, batch;
     int first_row, rows;  // of the packed rows: row r is row r % Nq of head r / Nq of the group
     int length;           // of the sequence
 };
-
-template <bool equal>
-__device__ Head head_of(const FlashDecodeParams &params, const Shares &shares, int unit_number, int rows_each) {
-    const int group_rows = params.Hq / params.Hkv * params.Nq, row_blocks = (group_rows + rows_each - 1) / rows_each;
-    Head head;
-    head.number = unit_number / shares.head_units;
-    head.begin = head.number * shares.head_units;
-    head.end = head.begin + shares.head_units;
-    const int heads_before = head.number / row_blocks;
-    head.first_row = head.number % row_blocks * rows_each;
-    head.rows = min(group_rows - head.first_row, rows_each);
-    head.batch = heads_before / params.Hkv;
-    head.kv_head = heads_before % params.Hkv;
-    head.length = equal || !params.lengths ? params.Nmax : params.lengths[head.batch];
-    return head;
-}
 
 // ---- Q ----
 
@@ -156,20 +123,3 @@ struct SharedStorage {
     uint64_t K_full[warps], V_full[warps];  // complete a phase when a unit has arrived
     bool last_block;
 };
-
-// The end of a head in this block: stores it, or leaves the block's part of it and merges if the block is the last one.
-// Its part is in slot block + head. That is another one for each part, because from a part to the next one, in the
-// order of their units, the block or the head is a later one; and a head's parts lie side by side.
-template <typename T, int d_head, int row_tiles, int warps>
-__device__ void finish(SharedStorage<T, d_head, row_tiles, warps> &shared, const FlashDecodeParams &params,
-                       const Shares &shares, const Head &head, int heads) {
-    if (shares.begin(blockIdx.x) > head.begin || shares.begin(blockIdx.x + 1) < head.end) {
-        const int first_block = shares.block_of(head.begin), blocks = shares.block_of(head.end - 1) - first_block + 1;
-        const auto parts = parts_in<d_head, row_tiles>(params.workspace, heads, int64_t{heads} + gridDim.x);
-        store_part(shared.results, parts, int64_t{head.number} + blockIdx.x, head.rows);
-        if (!is_last_block(shared.last_block, parts.arrived[head.number], blocks)) return;
-        gather_parts(shared.results, parts, int64_t{head.number} + first_block, blocks, head.rows);
-        __syncthreads();  // the parts are there for all
-    }
-    store_O<T>(shared.results, params, head);
-}
