@@ -1,6 +1,7 @@
 // node judge_in_node.mjs FOLDER ANSWERS: what the page says of answers. FOLDER: the page's scripts and what they load, as
 // modules; ANSWERS: a JSON file of [{key, stage, exercise, text}], stage: the file of exercises/ID.json, exercise: a
-// name, or "" of a whole source. Prints a line of JSON for each: {key, isStub, remarks, findings}.
+// name, or "" of a whole source, or null of one that is only compiled. Prints a line of JSON for each: {key, isStub,
+// remarks, findings}, or {key, words}: of the compiler, where it refuses.
 import { createRequire } from "module";
 import fs from "fs";
 import path from "path";
@@ -55,9 +56,14 @@ async function simulate({ ptx, request, files, outputs }) {
 
 for (const { key, stage: file, exercise: name, text } of JSON.parse(fs.readFileSync(answers))) {
   const stage = JSON.parse(fs.readFileSync(path.join(folder, "exercises", `${file}.json`)));
+  const compile = (source, instances) => ask({ stage: stage.id, source, instances });
+  if (name === null) {
+    const { words = "" } = await compile(text, stage.instances);
+    console.log(JSON.stringify({ key, words }));
+    continue;
+  }
   const exercise = stage.exercises.find((one) => one.name === name) ?? { kind: "mend", start: "" };
   const { source, line, isStub, remarks } = taken(stage, exercise, text);
-  const compile = (source, instances) => ask({ stage: stage.id, source, instances });
   const run = (ptx, cases) => ({
     get results() {
       return cases.map((one) => ({ then: (resolve, reject) => runCase({ ptx, one, stage }, simulate).then(resolve, reject) }));

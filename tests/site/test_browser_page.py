@@ -415,6 +415,10 @@ def test_what_was_written_and_solved_is_kept_until_it_is_to_be_forgotten(written
     assert not forgotten["text"] and "solved" not in forgotten["title"] and not forgotten["hints"]
 
 
+def test_escape_leaves_the_editor(written):
+    assert written["left"]
+
+
 def test_exercises_fit_a_narrow_screen(written):
     assert set(written["narrow"]) == {"list", "verdict"}
     assert [width for width, _ in written["narrow"].values()] == [width for _, width in written["narrow"].values()]

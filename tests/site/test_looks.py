@@ -1,5 +1,6 @@
 """How the built pages look in a browser: how long they are, that nothing is wider than the screen, and what axe objects
-to, at the width of a laptop and of a telephone. What they weigh, from the files."""
+to, at the width of a laptop and of a telephone, and what the browser loads before the first paint. What they weigh,
+from the files."""
 
 import functools
 import http.server
@@ -24,6 +25,8 @@ pytestmark = [
 
 LAPTOP, TELEPHONE = 1280, 390
 MOST_SCREENS, MOST_BYTES = 6, 600_000
+# Before a page's first paint: the styles of Sphinx, the theme, MyST-NB and the site, as they are without compression.
+MOST_BLOCKING, MOST_BLOCKING_BYTES, MOST_BEFORE, MOST_SHIFT = 6, 160_000, 16, 0.05
 LESSONS = [f"{kernel_pages.lesson(one)[:-6]}.html" for one in stages.all_parts() if kernel_pages.lesson(one)]
 LESSONS = ["notebooks/start_here.html", *LESSONS, "notebooks/the_climb.html"]
 OTHERS = ["index.html", "stages/05_swizzle/README.html", "stages/05_swizzle/kernel.html", "docs/results_table.html",
@@ -89,7 +92,8 @@ def lessons(site, tmp_path_factory) -> list[dict]:
 
 @pytest.fixture(scope="module")
 def looked_at(site, tmp_path_factory) -> list[dict]:
-    pages = [(page, width) for page in LOOKED_AT for width in (LAPTOP, TELEPHONE)]
+    running = [page for page in ("run.html", "write.html") if (site / page).is_file()]  # where the site has them
+    pages = [(page, width) for page in [*LOOKED_AT, *running] for width in (LAPTOP, TELEPHONE)]
     return seen(site, pages, tmp_path_factory.mktemp("profile"), with_axe=axe() is not None)
 
 
@@ -133,6 +137,19 @@ def test_pages_are_light(site):
         if page.name not in ("search.html", "results_table.html") and built.weight(page) > MOST_BYTES:
             heavy[str(page.relative_to(site))] = built.weight(page)
     assert not heavy
+
+
+def test_little_comes_before_the_first_paint(looked_at):
+    """Of the front page and a lesson, as a browser counts it; the times are only printed."""
+    asked = [one for one in looked_at if one["page"] in ("index.html", "notebooks/04_tensor_cores.html")]
+    assert len(asked) == 4
+    for one in asked:
+        loaded, where = one["loaded"], f"{one['page']} at {one['width']}"
+        print(where, {name: loaded[name] for name in ("milliseconds", "before", "bytes", "shift")})
+        blocking = loaded["blocking"]
+        assert 0 < sum(blocking.values()) <= MOST_BLOCKING_BYTES and len(blocking) <= MOST_BLOCKING, (where, blocking)
+        assert loaded["before"] <= MOST_BEFORE and loaded["bytes"] <= MOST_BYTES, (where, loaded)
+        assert loaded["shift"] <= MOST_SHIFT, (where, loaded)
 
 
 def test_a_shared_page_has_a_title_a_picture_and_an_icon(site):

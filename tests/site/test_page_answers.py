@@ -7,6 +7,7 @@ import json
 import random
 import re
 import shutil
+from pathlib import Path
 
 import answers
 import page_runs
@@ -83,6 +84,21 @@ def without_counts(words: list[str]) -> list[str]:
     return [re.sub(r"\d[\d,]*", "N", text) for text in kept]
 
 
+def said_by_the_page(scripts, folder: Path, asked: list[dict]) -> list[dict]:
+    (folder / "answers").write_text(json.dumps(asked))
+    script = page_runs.HERE / "judge_in_node.mjs"
+    said = page_runs.node("--stack-size=8000", script, scripts, folder / "answers", limit=1800)
+    return [json.loads(line) for line in said.splitlines()]
+
+
+def test_the_page_compiles_every_stage(scripts, tmp_path):
+    """All instances that its exercises launch: the headers for clang declare what the stages' own name."""
+    every = page_exercises.offered()
+    asked = [{"key": one.id, "stage": one.id, "exercise": None, "text": one.source.read_text()} for one in every]
+    refused = {one["key"]: one["words"] for one in said_by_the_page(scripts, tmp_path, asked) if one["words"]}
+    assert len(every) > 30 and not refused
+
+
 STAGES = [pytest.param(one, id=one.id, marks=pytest.mark.long) for one in page_exercises.offered()]
 
 
@@ -91,12 +107,7 @@ def test_the_page_and_python_say_the_same(stage, scripts, tmp_path, monkeypatch)
     monkeypatch.setenv("FLASHLADDER_DEVICE", "sim")
     every = tried(stage)
     asked = [{"key": key, "stage": stage.id, "exercise": name, "text": text} for key, name, text in every]
-    (tmp_path / "answers").write_text(json.dumps(asked))
-    said = page_runs.node(
-        "--stack-size=8000", page_runs.HERE / "judge_in_node.mjs", scripts, tmp_path / "answers", limit=1800
-    )
-    of_page = [json.loads(line) for line in said.splitlines()]
-    for (key, name, text), page in zip(every, of_page, strict=True):
+    for (key, name, text), page in zip(every, said_by_the_page(scripts, tmp_path, asked), strict=True):
         python = by_python(stage, name, text)
         told = f"{key}:\nPython: {python.findings}\nthe page: {page['findings']}"
         assert not page["isStub"] and page["remarks"] == []

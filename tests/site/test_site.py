@@ -3,6 +3,7 @@
 import html
 import re
 import shutil
+import struct
 import subprocess
 
 import pytest
@@ -31,6 +32,17 @@ def test_notebooks_show_their_saved_outputs(site):
     page = (site / "notebooks/05_swizzle.html").read_text()
     assert page.count("cell_output") > 10 and "XOR" in page
     assert len(list((site / "_images").glob("*.png"))) > 50
+
+
+def test_a_saved_picture_has_its_words_and_its_size_and_opens(site):
+    page = (site / "notebooks/05_swizzle.html").read_text()
+    shown = re.findall(r'<a class="picture" href="([^"]+)"[^>]*><img ([^>]*)>', page)
+    assert len(shown) == page.count("<img ") > 3
+    for address, attributes in shown:
+        words, width, height = (re.search(rf'{name}="([^"]+)"', attributes)[1] for name in ("alt", "width", "height"))
+        content = (site / "notebooks" / address).read_bytes()
+        assert struct.unpack(">II", content[16:24]) == (int(width), int(height))
+        assert len(words.split()) > 5 and ".png" not in words
 
 
 def test_terms_are_linked_with_their_meaning(site):

@@ -386,4 +386,6 @@ struct cudaDeviceProp {
 };
 cudaError_t cudaGetDevice(int *);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *, int);
+enum cudaDeviceAttr { cudaDevAttrMaxSharedMemoryPerMultiprocessor = 81 };
+cudaError_t cudaDeviceGetAttribute(int *, cudaDeviceAttr, int);
 extern "C" unsigned __cudaPushCallConfiguration(dim3, dim3, size_t = 0, void * = nullptr);

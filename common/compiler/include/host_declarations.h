@@ -61,6 +61,8 @@ int sscanf(const char *, const char *, ...);
 template <typename T>
 const T &min(const T &, const T &);
 template <typename T>
+const T &max(const T &, const T &);
+template <typename T>
 const T &clamp(const T &, const T &, const T &);
 template <typename T, size_t count>
 constexpr size_t size(const T (&)[count]) {

@@ -159,6 +159,8 @@ export class Editor {
     } else if (command && key.toLowerCase() === "y") {
       event.preventDefault();
       this.redo();
+    } else if (key === "Escape") {
+      text.blur(); // the next Tab goes on from here
     } else if (key === "Enter" && !command && !text.readOnly) {
       // The new line begins where this one does.
       event.preventDefault();

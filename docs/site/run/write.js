@@ -11,6 +11,9 @@ import { Progress } from "./progress.js";
 const AT_ONCE = Math.max(1, Math.min(4, (navigator.hardwareConcurrency ?? 2) - 1)); // runs
 const NO_COMPILER =
   "This page was built without a compiler, so nothing is judged: `make page` in the project serves it with one.";
+const ABOUT =
+  "Some lines of a kernel are left out, or there is a mistake in it. Choose a stage and an exercise, write the lines " +
+  "and press Check: this page compiles the kernel, runs it and tells you what is wrong.";
 const CHECKS = { builds: "Compiles", hazards: "Hazards", correct: "Result", technique: "Technique" };
 
 const isEmbedded = document.documentElement.classList.contains("embedded"); // in a lesson, below its cell
@@ -69,7 +72,7 @@ function list() {
   if (last) head.append(node("a", { href: `#${last}`, id: "write-last" }, "Go on where you were"));
   head.append(forget);
   const elsewhere = index.elsewhere.map((text) => node("p", { class: "note" }, ...withCode(text)));
-  part("list").replaceChildren(head, ...index.stages.map(row), ...elsewhere);
+  part("list").replaceChildren(node("p", {}, ABOUT), head, ...index.stages.map(row), ...elsewhere);
   part("bench").hidden = true;
   part("list").hidden = false;
 }

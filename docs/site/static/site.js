@@ -43,7 +43,10 @@ function slider(box) {
   const picture = box.closest(".cell_output").querySelector("img");
   const choices = Object.entries(JSON.parse(box.dataset.choices));
   const places = choices.map(() => 0);
-  const show = () => (picture.src = `${box.dataset.frames}-${places.join("-")}.png`);
+  const show = () => {
+    picture.src = `${box.dataset.frames}-${places.join("-")}.png`;
+    picture.closest("a").href = picture.src;
+  };
   choices.forEach(([name, values], at) => {
     const label = document.createElement("label");
     const control = document.createElement("input");

@@ -43,6 +43,8 @@ class Decode(WithKernel):
         """Besides the usual problem one whose sequence has more parts than keys; unequal lengths, one of them 0, in
         pages, with several rows of Q; and what stage.toml's `[[judged_by]]` says."""
         ends = {"B": 3, "Nkv": 150, "lengths": (150, 0, 67), "Nq": 3, "page_size": 32}
-        more = self.data.get("judged_by", [])
-        problems = [self.usual(**fields) for fields in ({}, {"lengths": (3,)}, ends, *more)]
-        return [(problem, self.configuration(problem)) for problem in problems]
+        found = []
+        for entry in ({}, {"lengths": (3,)}, ends, *self.data.get("judged_by", [])):
+            problem = self.usual(**{name: value for name, value in entry.items() if name != "configuration"})
+            found.append((problem, entry.get("configuration", self.configuration(problem))))
+        return found

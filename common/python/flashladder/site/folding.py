@@ -6,11 +6,13 @@ the table of contents, and their addresses.
 
 import re
 from html import escape
+from pathlib import Path
 
 from docutils import nodes
 from sphinx.application import Sphinx
 
 from flashladder.lessons import sections
+from flashladder.site import shown_pictures
 
 LESSONS = "notebooks/"
 # A lesson's sections that a reader opens: what is done with one's own hands, and what is optional.
@@ -56,6 +58,10 @@ def _html(text: str) -> nodes.raw:
 def mend(app: Sphinx, page: str, template: str, context: dict, doctree: nodes.document | None) -> None:
     """A table's head without words is no head; and what a page is about, for those who share it."""
     if "body" in context:
+        files = {name: Path(app.srcdir) / place for place, name in getattr(app.builder, "images", {}).items()}
+        source = Path(app.env.doc2path(page)) if doctree else Path()
+        words = shown_pictures.words_of(source) if source.suffix == ".ipynb" else {}
+        context["body"] = shown_pictures.dress(context["body"], files, words)
         context["body"] = re.sub(r"<th\b([^>]*)>(?:<p></p>)?</th>", r"<td\1></td>", context["body"])
         first, *rest = context["body"].split("<img ")
         eager, lazy = rest[:EAGER], rest[EAGER:]
