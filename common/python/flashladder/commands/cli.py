@@ -395,7 +395,7 @@ def _tests(add: Adder) -> None:
     sub.add_argument("--most", type=int, default=0, metavar="N", help=text)
     text = "and these mistakes alone, also those that are recorded"
     sub.add_argument("--mistakes", type=words, default=(), metavar="NAME,NAME", help=text)
-    text = "and N tools of compute-sanitizer on the GPU at once (default: %(default)s)"
+    text = "and N processes on the GPUs at once (default: %(default)s)"
     sub.add_argument("--beside", type=int, default=1, metavar="N", help=text)
     text = "and after so many seconds nothing more, the build not counted (default: %(default)s)"
     sub.add_argument("--seconds", type=float, default=detections.SECONDS, metavar="S", help=text)
