@@ -1,7 +1,7 @@
 // No scratch pass. The sums of dQ are rounded and stored by the kernel that makes them: when all blocks have added to a
 // head, two warps that the producer leaves idle convert it, while it is still in L2. Consumers without work help them
 // at the end. They leave zeros behind for the next call, so that no kernel runs after this one, and the one before it
-// computes statistics alone.
+// computes statistics alone. Of short causal sequences, dQ to which one block alone adds is stored from its registers.
 //
 // A producer warp loads the tiles of Q and dO. Two consumer warpgroups hold 64 of the block's keys each, with their dK
 // and dV as accumulators. They compute S and dP transposed: a row for each key, a column for each query. Only
@@ -19,6 +19,7 @@
 
 constexpr int converters = 2;    // warps that round dQ and do nothing else
 constexpr int piece_stages = 2;  // pieces of dQ that a converter has on their way
+constexpr int last_heads = 8;    // whose units are handed out together
 
 // The numbers behind Workspace::counter, all 0 between calls. A head is one of K and V here, with the heads of Q that
 // share it.
@@ -57,13 +58,17 @@ struct SharedStorage {
 // ---- work ----
 
 // Hands out the units in the order in which blocks ask for them: head by head, so that heads are complete one after the
-// other. The first keys of a head come first, because with a causal mask most queries see them.
+// other. The first keys of a head come first, because with a causal mask most queries see them. The last heads come
+// together, the first keys of all of them first: the blocks' last units are short ones then, and end at like times.
 __device__ inline Unit next_unit(const FlashBackwardParams &params, Counters *counters) {
     const int number = atomicAdd(&counters->next_unit, 1);
     const int key_tiles = (params.Nkv + Bc - 1) / Bc;
     if (number >= params.B * params.Hkv * key_tiles) return {-1, 0, 0};
-    const int head = number / key_tiles;
-    return {number % key_tiles, head % params.Hkv, head / params.Hkv};
+    const int together = min(last_heads, params.B * params.Hkv);
+    const int first = params.B * params.Hkv - together;
+    const int place = number - first * key_tiles;
+    const int head = place < 0 ? number / key_tiles : first + place % together;
+    return {place < 0 ? number % key_tiles : place / together, head % params.Hkv, head / params.Hkv};
 }
 
 // The last of the warps that use the counters leaves zeros. The first fence orders this warp's accesses before its
@@ -112,13 +117,13 @@ struct Producer {
             announce(unit);
             if (!unit.valid()) break;
             const KeyTile<Br, Bc> keys(params, unit.key_tile, unit.kv_head, unit.batch);
-            // What S needs of the first tile is loaded before what dP needs.
+            // The consumers read K last of all: the others' places are free before its is.
             QueryTile tile = keys.begin();
-            load_keys(shared.K, shared.K_pipeline, maps.K, unit);
             loader.load_Q(keys, tile);
             load_keys(shared.V, shared.V_pipeline, maps.V, unit);
-            keys_write.advance();
             loader.load_dO(keys, tile);
+            load_keys(shared.K, shared.K_pipeline, maps.K, unit);
+            keys_write.advance();
             for (keys.advance(tile); keys.contains(tile); keys.advance(tile)) {
                 loader.load_Q(keys, tile);
                 loader.load_dO(keys, tile);
@@ -153,9 +158,44 @@ __device__ void tell(Shared &shared, const FlashBackwardParams &params, Counters
     finish_counting(params, counters);
 }
 
+// Whether one unit alone adds to a row tile: its queries see keys, and none past the first tile of them. In a kernel
+// with `stores_dQ` the unit rounds and stores this dQ itself.
+template <int Br>
+__device__ __forceinline__ bool has_one_unit(const FlashBackwardParams &params, int row_tile) {
+    const int causal_offset = params.causal ? params.Nkv - params.Nq : params.Nkv;
+    const int end = row_tile * Br + Br + causal_offset;  // of the keys that the tile's last query sees
+    return end > 0 && min(params.Nkv, end) <= Bc;
+}
+
+// Rounds the warpgroup's part of a tile's dQ and stores it. A warp holds 16 columns of it, transposed, in 8x8 matrices.
+template <typename T, int d_head, int Br>
+__device__ __forceinline__ void store_dQ(const FlashBackwardParams &params, int tile,
+                                         const float (&dQ)[dQ_columns<d_head, Br> / 2], int warp, int lane) {
+    constexpr int columns = dQ_columns<d_head, Br>;
+    const int row_tiles = (params.Nq + Br - 1) / Br;
+    const int head = tile / row_tiles;  // of Q, counted over all batches
+    const int first_query = tile % row_tiles * Br + (d_head == 128 ? 0 : warp / 4 * columns);
+    const int first_column = (d_head == 128 ? warp / 4 * panel : 0) + warp % 4 * 16;
+    T *const rows = first_row<T>(params.dQ, head / params.Hq, head % params.Hq, first_query) + first_column;
+#pragma unroll
+    for (int q = 0; q < columns / 16; ++q) {
+        uint32_t pieces[4];  // 8 queries each; columns 0 to 7 and 8 to 15 of the first 8 queries, then of the others
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            const int x = 8 * q + 2 * i;
+            pieces[i] = ptx::transpose(pack<T>(dQ[x] * params.scale, dQ[x + 1] * params.scale));
+        }
+        transpose_quad(pieces, lane);  // each lane has one piece of a query: 16 bytes
+        const int row = q * 16 + lane % 4 / 2 * 8 + lane / 4;
+        T *const address = rows + row * params.dQ.stride_row + lane % 2 * 8;
+        if (first_query + row < params.Nq)
+            *reinterpret_cast<uint4 *>(address) = make_uint4(pieces[0], pieces[1], pieces[2], pieces[3]);
+    }
+}
+
 // A warp that rounds and stores dQ. It takes one part after the other: what one warpgroup has added of a row tile. A
 // piece of it is 16 queries and 64 columns.
-template <typename T, int d_head, int Br>
+template <typename T, int d_head, int Br, bool stores_dQ>
 struct Converter {
     static constexpr int columns = dQ_columns<d_head, Br>;  // queries of a part
     static constexpr int part_pieces = columns / 16;
@@ -214,10 +254,13 @@ struct Converter {
         float4 *const sums = workspace.dQ + int64_t{part} * (columns / 8 * 128);
         T *const dQ = first_row<T>(params.dQ, head / params.Hq, head % params.Hq, first_query) +
                       (d_head == 128 ? half * panel : 0);
-        if (lane == 0) load_piece(sums);
-        load_state.advance();
+        const int summed = stores_dQ && has_one_unit<Br>(params, row_tile) ? 0 : part_pieces;
+        if (summed > 0) {
+            if (lane == 0) load_piece(sums);
+            load_state.advance();
+        }
 #pragma unroll 1
-        for (int piece = 0; piece < part_pieces; ++piece) {
+        for (int piece = 0; piece < summed; ++piece) {
             if (piece + 1 < part_pieces) {
                 if (lane == 0) load_piece(sums + (piece + 1) * 256);
                 load_state.advance();
@@ -258,6 +301,47 @@ struct Converter {
     }
 };
 
+// A consumer warpgroup's walk over the query tiles of a unit.
+template <typename T, int d_head, int Br, bool stores_dQ>
+struct UnitWalk {
+    Mainloop<SharedStorage<T, d_head, Br>, T, d_head, Br> &mainloop;
+    const FlashBackwardParams &params;
+    const Workspace &workspace;
+    const KeyTile<Br, Bc> &keys;
+    QueryTile tile;  // whose dS is computed next
+    int previous;    // the tile before, whose dQ is computed next
+    bool alone;      // whether this unit alone adds to that dQ
+
+    // Moves on when the tile's dS is computed. The unit's last dP needs V last of all products.
+    __device__ __forceinline__ void advance() {
+        previous = static_cast<int>(keys.number(params, tile));
+        alone = stores_dQ && has_one_unit<Br>(params, tile.row_tile);
+        keys.advance(tile);
+        if (!keys.contains(tile) && mainloop.lane == 0) ptx::mbarrier_arrive(&mainloop.shared.V_pipeline.empty[0]);
+    }
+
+    // From a tile to its part of dK and dV, and dQ of the tile before. That is stored or added. The branch between the
+    // two is not here, as it would stand between the issue of dK and the wait for it: all tiles took longer then.
+    template <bool stored>
+    __device__ __forceinline__ void add_tile(Scores<Br> &scores, float (&dQ)[dQ_columns<d_head, Br> / 2],
+                                             float (&dK)[d_head / 2], float (&dV)[d_head / 2]) {
+        const int finished = previous;
+        compute_dS(mainloop, scores, dV, params, keys, tile.row_tile * Br);
+        advance();
+        mainloop.issue_dQ(dQ);
+        mainloop.issue_dK(dK, scores.dS);
+        ptx::wgmma_wait<1>(dQ, dV, scores.P);
+        mainloop.release_dO();
+        mainloop.release_dS();
+        if constexpr (stored)  // beside dK
+            store_dQ<T, d_head, Br>(params, finished, dQ, mainloop.warp, mainloop.lane);
+        else
+            add_dQ(workspace, finished, dQ);
+        ptx::wgmma_wait<0>(dK, scores.dS);
+        mainloop.release_Q();
+    }
+};
+
 // Tells that the warp's additions to dQ are on their way.
 template <typename T, int d_head, int Br>
 __device__ __forceinline__ void finish_unit(Mainloop<SharedStorage<T, d_head, Br>, T, d_head, Br> &mainloop) {
@@ -269,7 +353,7 @@ __device__ __forceinline__ void finish_unit(Mainloop<SharedStorage<T, d_head, Br
 // ---- kernel ----
 
 // grid: as many blocks as multiprocessors, or as units if they are fewer
-template <typename T, int d_head, int Br>
+template <typename T, int d_head, int Br, bool stores_dQ>
 __global__ void __launch_bounds__(threads, 1)
     backward_kernel(const FlashBackwardParams params, const __grid_constant__ BackwardMaps maps,
                     const Workspace workspace) {
@@ -305,9 +389,10 @@ __global__ void __launch_bounds__(threads, 1)
         const int role = warp - 4 * consumers;
         if (role == 0 && lane == 0) Producer<T, d_head, Br>{shared, params, maps, workspace}.run();
         if (role == 1 && lane == 0) tell(shared, params, counters);
-        if (role >= 2)
-            Converter<T, d_head, Br>{shared.pieces[role - 2], shared.piece_full[role - 2], params, workspace, lane}
-                .run();
+        if (role >= 2) {
+            uint64_t *const full = shared.piece_full[role - 2];
+            Converter<T, d_head, Br, stores_dQ>{shared.pieces[role - 2], full, params, workspace, lane}.run();
+        }
         return;
     }
 
@@ -330,30 +415,27 @@ __global__ void __launch_bounds__(threads, 1)
         mainloop.wait_keys();
 
         // There is no dQ to compute beside the first tile's dK: each dQ is that of the tile before.
-        QueryTile tile = keys.begin();
-        compute_dS(mainloop, scores, dV, params, keys, tile.row_tile * Br);
+        UnitWalk<T, d_head, Br, stores_dQ> walk{mainloop, params, workspace, keys, keys.begin()};
+        compute_dS(mainloop, scores, dV, params, keys, walk.tile.row_tile * Br);
+        walk.advance();
         mainloop.issue_dK(dK, scores.dS);
         ptx::wgmma_wait<0>(dK, dV, scores.dS, scores.P);
         mainloop.release_dO();
         mainloop.release_Q();
-        int previous = keys.number(params, tile);
-        for (keys.advance(tile); keys.contains(tile); keys.advance(tile)) {
-            compute_dS(mainloop, scores, dV, params, keys, tile.row_tile * Br);
-            mainloop.issue_dQ(dQ);
-            mainloop.issue_dK(dK, scores.dS);
-            ptx::wgmma_wait<1>(dQ, dV, scores.P);
-            mainloop.release_dO();
-            mainloop.release_dS();
-            add_dQ(workspace, previous, dQ);  // beside dK
-            previous = keys.number(params, tile);
-            ptx::wgmma_wait<0>(dK, scores.dS);
-            mainloop.release_Q();
+        while (keys.contains(walk.tile)) {
+            if (stores_dQ && walk.alone)
+                walk.template add_tile<true>(scores, dQ, dK, dV);
+            else
+                walk.template add_tile<false>(scores, dQ, dK, dV);
         }
         mainloop.issue_dQ(dQ);
         ptx::wgmma_wait<0>(dQ);
         mainloop.release_dS();
-        mainloop.release_keys();
-        add_dQ(workspace, previous, dQ);
+        mainloop.shared.K_pipeline.consumer_release(mainloop.keys_read, lane);  // V is free since its last product
+        if (stores_dQ && walk.alone)
+            store_dQ<T, d_head, Br>(params, walk.previous, dQ, warp, lane);
+        else
+            add_dQ(workspace, walk.previous, dQ);
         finish_unit<T, d_head, Br>(mainloop);
 
         const int first = keys.first_key + warp * 16;
@@ -371,7 +453,7 @@ __global__ void __launch_bounds__(threads, 1)
     const int thread = ptx::thread_number();
     Pieces<T> &pieces = reinterpret_cast<Pieces<T> *>(&shared)[thread / 32];
     uint64_t *const full = shared.piece_full[converters + thread / 32];
-    Converter<T, d_head, Br>{pieces, full, params, workspace, thread % 32}.run();
+    Converter<T, d_head, Br, stores_dQ>{pieces, full, params, workspace, thread % 32}.run();
 }
 
 // ---- launch ----
@@ -391,10 +473,16 @@ static flash::BackwardTraits traits_of(const FlashBackwardParams &params) {
             .zeroed_workspace = true};
 }
 
+// Whether units store dQ to which they alone add. The second body of the loop over tiles costs time in each tile, so it
+// pays only where that is much of dQ: one of at most eight tiles of keys.
+static bool stores_dQ(const FlashBackwardParams &params) {
+    return params.causal && params.Nkv <= 8 * Bc;
+}
+
 template <typename T, int d_head>
 static flash::TypedKernel<FlashBackwardParams, BackwardMaps, Workspace> main_pass(const FlashBackwardParams &params) {
     constexpr int Br = rows_of_tile(d_head);
-    return {.entry = backward_kernel<T, d_head, Br>,
+    return {.entry = stores_dQ(params) ? backward_kernel<T, d_head, Br, true> : backward_kernel<T, d_head, Br, false>,
             .grid = flash::persistent((params.Nkv + Bc - 1) / Bc * params.Hkv * params.B),
             .threads = threads,
             .shared_bytes = sizeof(SharedStorage<T, d_head, Br>)};
