@@ -64,8 +64,7 @@ __device__ inline Unit next_unit(const FlashBackwardParams &params, Counters *co
     const int number = atomicAdd(&counters->next_unit, 1);
     const int key_tiles = (params.Nkv + Bc - 1) / Bc;
     if (number >= params.B * params.Hkv * key_tiles) return {-1, 0, 0};
-    const int together = min(last_heads, params.B * params.Hkv);
-    const int first = params.B * params.Hkv - together;
+    const int heads = params.B * params.Hkv, together = min(last_heads, heads), first = heads - together;
     const int place = number - first * key_tiles;
     const int head = place < 0 ? number / key_tiles : first + place % together;
     return {place < 0 ? number % key_tiles : place / together, head % params.Hkv, head / params.Hkv};
@@ -158,41 +157,6 @@ __device__ void tell(Shared &shared, const FlashBackwardParams &params, Counters
     finish_counting(params, counters);
 }
 
-// Whether one unit alone adds to a row tile: its queries see keys, and none past the first tile of them. In a kernel
-// with `stores_dQ` the unit rounds and stores this dQ itself.
-template <int Br>
-__device__ __forceinline__ bool has_one_unit(const FlashBackwardParams &params, int row_tile) {
-    const int causal_offset = params.causal ? params.Nkv - params.Nq : params.Nkv;
-    const int end = row_tile * Br + Br + causal_offset;  // of the keys that the tile's last query sees
-    return end > 0 && min(params.Nkv, end) <= Bc;
-}
-
-// Rounds the warpgroup's part of a tile's dQ and stores it. A warp holds 16 columns of it, transposed, in 8x8 matrices.
-template <typename T, int d_head, int Br>
-__device__ __forceinline__ void store_dQ(const FlashBackwardParams &params, int tile,
-                                         const float (&dQ)[dQ_columns<d_head, Br> / 2], int warp, int lane) {
-    constexpr int columns = dQ_columns<d_head, Br>;
-    const int row_tiles = (params.Nq + Br - 1) / Br;
-    const int head = tile / row_tiles;  // of Q, counted over all batches
-    const int first_query = tile % row_tiles * Br + (d_head == 128 ? 0 : warp / 4 * columns);
-    const int first_column = (d_head == 128 ? warp / 4 * panel : 0) + warp % 4 * 16;
-    T *const rows = first_row<T>(params.dQ, head / params.Hq, head % params.Hq, first_query) + first_column;
-#pragma unroll
-    for (int q = 0; q < columns / 16; ++q) {
-        uint32_t pieces[4];  // 8 queries each; columns 0 to 7 and 8 to 15 of the first 8 queries, then of the others
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            const int x = 8 * q + 2 * i;
-            pieces[i] = ptx::transpose(pack<T>(dQ[x] * params.scale, dQ[x + 1] * params.scale));
-        }
-        transpose_quad(pieces, lane);  // each lane has one piece of a query: 16 bytes
-        const int row = q * 16 + lane % 4 / 2 * 8 + lane / 4;
-        T *const address = rows + row * params.dQ.stride_row + lane % 2 * 8;
-        if (first_query + row < params.Nq)
-            *reinterpret_cast<uint4 *>(address) = make_uint4(pieces[0], pieces[1], pieces[2], pieces[3]);
-    }
-}
-
 // A warp that rounds and stores dQ. It takes one part after the other: what one warpgroup has added of a row tile. A
 // piece of it is 16 queries and 64 columns.
 template <typename T, int d_head, int Br, bool stores_dQ>
@@ -254,11 +218,9 @@ struct Converter {
         float4 *const sums = workspace.dQ + int64_t{part} * (columns / 8 * 128);
         T *const dQ = first_row<T>(params.dQ, head / params.Hq, head % params.Hq, first_query) +
                       (d_head == 128 ? half * panel : 0);
-        const int summed = stores_dQ && has_one_unit<Br>(params, row_tile) ? 0 : part_pieces;
-        if (summed > 0) {
-            if (lane == 0) load_piece(sums);
-            load_state.advance();
-        }
+        const int summed = stores_dQ && has_one_unit<Br, Bc>(params, row_tile) ? 0 : part_pieces;
+        if (summed > 0 && lane == 0) load_piece(sums);
+        if (summed > 0) load_state.advance();
 #pragma unroll 1
         for (int piece = 0; piece < summed; ++piece) {
             if (piece + 1 < part_pieces) {
@@ -298,47 +260,6 @@ struct Converter {
         }
         __syncwarp();
         if (lane == 0) finish_counting(params, counters);
-    }
-};
-
-// A consumer warpgroup's walk over the query tiles of a unit.
-template <typename T, int d_head, int Br, bool stores_dQ>
-struct UnitWalk {
-    Mainloop<SharedStorage<T, d_head, Br>, T, d_head, Br> &mainloop;
-    const FlashBackwardParams &params;
-    const Workspace &workspace;
-    const KeyTile<Br, Bc> &keys;
-    QueryTile tile;  // whose dS is computed next
-    int previous;    // the tile before, whose dQ is computed next
-    bool alone;      // whether this unit alone adds to that dQ
-
-    // Moves on when the tile's dS is computed. The unit's last dP needs V last of all products.
-    __device__ __forceinline__ void advance() {
-        previous = static_cast<int>(keys.number(params, tile));
-        alone = stores_dQ && has_one_unit<Br>(params, tile.row_tile);
-        keys.advance(tile);
-        if (!keys.contains(tile) && mainloop.lane == 0) ptx::mbarrier_arrive(&mainloop.shared.V_pipeline.empty[0]);
-    }
-
-    // From a tile to its part of dK and dV, and dQ of the tile before. That is stored or added. The branch between the
-    // two is not here, as it would stand between the issue of dK and the wait for it: all tiles took longer then.
-    template <bool stored>
-    __device__ __forceinline__ void add_tile(Scores<Br> &scores, float (&dQ)[dQ_columns<d_head, Br> / 2],
-                                             float (&dK)[d_head / 2], float (&dV)[d_head / 2]) {
-        const int finished = previous;
-        compute_dS(mainloop, scores, dV, params, keys, tile.row_tile * Br);
-        advance();
-        mainloop.issue_dQ(dQ);
-        mainloop.issue_dK(dK, scores.dS);
-        ptx::wgmma_wait<1>(dQ, dV, scores.P);
-        mainloop.release_dO();
-        mainloop.release_dS();
-        if constexpr (stored)  // beside dK
-            store_dQ<T, d_head, Br>(params, finished, dQ, mainloop.warp, mainloop.lane);
-        else
-            add_dQ(workspace, finished, dQ);
-        ptx::wgmma_wait<0>(dK, scores.dS);
-        mainloop.release_Q();
     }
 };
 
@@ -389,10 +310,9 @@ __global__ void __launch_bounds__(threads, 1)
         const int role = warp - 4 * consumers;
         if (role == 0 && lane == 0) Producer<T, d_head, Br>{shared, params, maps, workspace}.run();
         if (role == 1 && lane == 0) tell(shared, params, counters);
-        if (role >= 2) {
-            uint64_t *const full = shared.piece_full[role - 2];
-            Converter<T, d_head, Br, stores_dQ>{shared.pieces[role - 2], full, params, workspace, lane}.run();
-        }
+        using Converting = Converter<T, d_head, Br, stores_dQ>;
+        if (role >= 2)
+            Converting{shared.pieces[role - 2], shared.piece_full[role - 2], params, workspace, lane}.run();
         return;
     }
 
@@ -415,27 +335,43 @@ __global__ void __launch_bounds__(threads, 1)
         mainloop.wait_keys();
 
         // There is no dQ to compute beside the first tile's dK: each dQ is that of the tile before.
-        UnitWalk<T, d_head, Br, stores_dQ> walk{mainloop, params, workspace, keys, keys.begin()};
-        compute_dS(mainloop, scores, dV, params, keys, walk.tile.row_tile * Br);
-        walk.advance();
+        QueryTile tile = keys.begin();
+        compute_dS(mainloop, scores, dV, params, keys, tile.row_tile * Br);
         mainloop.issue_dK(dK, scores.dS);
         ptx::wgmma_wait<0>(dK, dV, scores.dS, scores.P);
         mainloop.release_dO();
         mainloop.release_Q();
-        while (keys.contains(walk.tile)) {
-            if (stores_dQ && walk.alone)
-                walk.template add_tile<true>(scores, dQ, dK, dV);
+        int previous = keys.number(params, tile);
+        bool alone = stores_dQ && has_one_unit<Br, Bc>(params, tile.row_tile);
+        keys.advance(tile);
+        if (!keys.contains(tile) && lane == 0) ptx::mbarrier_arrive(&shared.V_pipeline.empty[0]);
+        while (keys.contains(tile)) {
+            compute_dS(mainloop, scores, dV, params, keys, tile.row_tile * Br);
+            const QueryTile computed = tile;
+            keys.advance(tile);
+            if (!keys.contains(tile) && lane == 0) ptx::mbarrier_arrive(&shared.V_pipeline.empty[0]);  // dP is done
+            mainloop.issue_dQ(dQ);
+            mainloop.issue_dK(dK, scores.dS);
+            ptx::wgmma_wait<1>(dQ, dV, scores.P);
+            mainloop.release_dO();
+            mainloop.release_dS();
+            if (alone)  // beside dK
+                store_dQ<T, d_head, Br>(params, previous, dQ, warp, lane);
             else
-                walk.template add_tile<false>(scores, dQ, dK, dV);
+                add_dQ(workspace, previous, dQ);
+            previous = keys.number(params, computed);
+            alone = stores_dQ && has_one_unit<Br, Bc>(params, computed.row_tile);
+            ptx::wgmma_wait<0>(dK, scores.dS);
+            mainloop.release_Q();
         }
         mainloop.issue_dQ(dQ);
         ptx::wgmma_wait<0>(dQ);
         mainloop.release_dS();
         mainloop.shared.K_pipeline.consumer_release(mainloop.keys_read, lane);  // V is free since its last product
-        if (stores_dQ && walk.alone)
-            store_dQ<T, d_head, Br>(params, walk.previous, dQ, warp, lane);
+        if (alone)
+            store_dQ<T, d_head, Br>(params, previous, dQ, warp, lane);
         else
-            add_dQ(workspace, walk.previous, dQ);
+            add_dQ(workspace, previous, dQ);
         finish_unit<T, d_head, Br>(mainloop);
 
         const int first = keys.first_key + warp * 16;
@@ -473,16 +409,11 @@ static flash::BackwardTraits traits_of(const FlashBackwardParams &params) {
             .zeroed_workspace = true};
 }
 
-// Whether units store dQ to which they alone add. The second body of the loop over tiles costs time in each tile, so it
-// pays only where that is much of dQ: one of at most eight tiles of keys.
-static bool stores_dQ(const FlashBackwardParams &params) {
-    return params.causal && params.Nkv <= 8 * Bc;
-}
-
 template <typename T, int d_head>
 static flash::TypedKernel<FlashBackwardParams, BackwardMaps, Workspace> main_pass(const FlashBackwardParams &params) {
     constexpr int Br = rows_of_tile(d_head);
-    return {.entry = stores_dQ(params) ? backward_kernel<T, d_head, Br, true> : backward_kernel<T, d_head, Br, false>,
+    const bool stores_dQ = params.causal && params.Nkv <= 4 * Bc;  // the branch in the loop pays where loops are short
+    return {.entry = stores_dQ ? backward_kernel<T, d_head, Br, true> : backward_kernel<T, d_head, Br, false>,
             .grid = flash::persistent((params.Nkv + Bc - 1) / Bc * params.Hkv * params.B),
             .threads = threads,
             .shared_bytes = sizeof(SharedStorage<T, d_head, Br>)};
