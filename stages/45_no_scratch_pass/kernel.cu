@@ -311,8 +311,7 @@ __global__ void __launch_bounds__(threads, 1)
         if (role == 0 && lane == 0) Producer<T, d_head, Br>{shared, params, maps, workspace}.run();
         if (role == 1 && lane == 0) tell(shared, params, counters);
         using Converting = Converter<T, d_head, Br, stores_dQ>;
-        if (role >= 2)
-            Converting{shared.pieces[role - 2], shared.piece_full[role - 2], params, workspace, lane}.run();
+        if (role >= 2) Converting{shared.pieces[role - 2], shared.piece_full[role - 2], params, workspace, lane}.run();
         return;
     }
 
