@@ -6,6 +6,7 @@
 #include "gradient_rows.cuh"
 #include "launch_backward.h"
 #include "numbers.cuh"
+#include "ptx_backward.cuh"
 
 // What the kernels hand on to each other. A row tile is Br rows of Q of one head.
 struct Workspace {
@@ -33,6 +34,40 @@ __device__ __forceinline__ void read_statistics(float (&values)[4], const float 
     values[1] = four.y;
     values[2] = four.z;
     values[3] = four.w;
+}
+
+// Whether one unit alone adds to a row tile: its queries see keys, and none past the first Bc of them.
+template <int Br, int Bc>
+__device__ __forceinline__ bool has_one_unit(const FlashBackwardParams &params, int row_tile) {
+    const int causal_offset = params.causal ? params.Nkv - params.Nq : params.Nkv;
+    const int end = row_tile * Br + Br + causal_offset;  // of the keys that the tile's last query sees
+    return end > 0 && min(params.Nkv, end) <= Bc;
+}
+
+// Rounds the warpgroup's part of a tile's dQ and stores it. A warp holds 16 columns of it, transposed, in 8x8 matrices.
+template <typename T, int d_head, int Br>
+__device__ __forceinline__ void store_dQ(const FlashBackwardParams &params, int tile,
+                                         const float (&dQ)[dQ_columns<d_head, Br> / 2], int warp, int lane) {
+    constexpr int columns = dQ_columns<d_head, Br>;
+    const int row_tiles = (params.Nq + Br - 1) / Br;
+    const int head = tile / row_tiles;  // of Q, counted over all batches
+    const int first_query = tile % row_tiles * Br + (d_head == 128 ? 0 : warp / 4 * columns);
+    const int first_column = (d_head == 128 ? warp / 4 * 64 : 0) + warp % 4 * 16;
+    T *const rows = first_row<T>(params.dQ, head / params.Hq, head % params.Hq, first_query) + first_column;
+#pragma unroll
+    for (int q = 0; q < columns / 16; ++q) {
+        uint32_t pieces[4];  // 8 queries each; columns 0 to 7 and 8 to 15 of the first 8 queries, then of the others
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            const int x = 8 * q + 2 * i;
+            pieces[i] = ptx::transpose(pack<T>(dQ[x] * params.scale, dQ[x + 1] * params.scale));
+        }
+        transpose_quad(pieces, lane);  // each lane has one piece of a query: 16 bytes
+        const int row = q * 16 + lane % 4 / 2 * 8 + lane / 4;
+        T *const address = rows + row * params.dQ.stride_row + lane % 2 * 8;
+        if (first_query + row < params.Nq)
+            *reinterpret_cast<uint4 *>(address) = make_uint4(pieces[0], pieces[1], pieces[2], pieces[3]);
+    }
 }
 
 // What the products need of O: D = rowsum(dO * O), and the log-sum-exp in base 2. Also zeros the sums of dQ, unless

@@ -14,6 +14,14 @@ __device__ inline void stmatrix_x4_trans(uint32_t row_address, const uint32_t (&
                  : "memory");
 }
 
+// movmatrix.trans: transposes an 8x8 matrix of 16-bit numbers. Lane l holds elements (l / 4, 2 (l % 4)) and
+// (l / 4, 2 (l % 4) + 1), before and after.
+__device__ inline uint32_t transpose(uint32_t pair) {
+    uint32_t transposed;
+    asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(transposed) : "r"(pair));
+    return transposed;
+}
+
 // cp.async.bulk: one thread starts the copy of `bytes` bytes, a multiple of 16, from global to shared memory. They
 // count at the barrier as those of a TMA load do.
 __device__ inline void bulk_load(void *shared, const void *global, uint32_t bytes, uint64_t *barrier) {

@@ -1,7 +1,7 @@
 // No scratch pass. The sums of dQ are rounded and stored by the kernel that makes them: when all blocks have added to a
 // head, two warps that the producer leaves idle convert it, while it is still in L2. Consumers without work help them
 // at the end. They leave zeros behind for the next call, so that no kernel runs after this one, and the one before it
-// computes statistics alone.
+// computes statistics alone. Of short causal sequences, dQ to which one block alone adds is stored from its registers.
 //
 // A producer warp loads the tiles of Q and dO. Two consumer warpgroups hold 64 of the block's keys each, with their dK
 // and dV as accumulators. They compute S and dP transposed: a row for each key, a column for each query. Only
@@ -19,6 +19,7 @@
 
 constexpr int converters = 2;    // warps that round dQ and do nothing else
 constexpr int piece_stages = 2;  // pieces of dQ that a converter has on their way
+constexpr int last_heads = 8;    // whose units are handed out together
 
 // The numbers behind Workspace::counter, all 0 between calls. A head is one of K and V here, with the heads of Q that
 // share it.
@@ -57,13 +58,16 @@ struct SharedStorage {
 // ---- work ----
 
 // Hands out the units in the order in which blocks ask for them: head by head, so that heads are complete one after the
-// other. The first keys of a head come first, because with a causal mask most queries see them.
+// other. The first keys of a head come first, because with a causal mask most queries see them. The last heads come
+// together, the first keys of all of them first: the blocks' last units are short ones then, and end at like times.
 __device__ inline Unit next_unit(const FlashBackwardParams &params, Counters *counters) {
     const int number = atomicAdd(&counters->next_unit, 1);
     const int key_tiles = (params.Nkv + Bc - 1) / Bc;
     if (number >= params.B * params.Hkv * key_tiles) return {-1, 0, 0};
-    const int head = number / key_tiles;
-    return {number % key_tiles, head % params.Hkv, head / params.Hkv};
+    const int heads = params.B * params.Hkv, together = min(last_heads, heads), first = heads - together;
+    const int place = number - first * key_tiles;
+    const int head = place < 0 ? number / key_tiles : first + place % together;
+    return {place < 0 ? number % key_tiles : place / together, head % params.Hkv, head / params.Hkv};
 }
 
 // The last of the warps that use the counters leaves zeros. The first fence orders this warp's accesses before its
@@ -112,13 +116,13 @@ struct Producer {
             announce(unit);
             if (!unit.valid()) break;
             const KeyTile<Br, Bc> keys(params, unit.key_tile, unit.kv_head, unit.batch);
-            // What S needs of the first tile is loaded before what dP needs.
+            // The consumers read K last of all: the others' places are free before its is.
             QueryTile tile = keys.begin();
-            load_keys(shared.K, shared.K_pipeline, maps.K, unit);
             loader.load_Q(keys, tile);
             load_keys(shared.V, shared.V_pipeline, maps.V, unit);
-            keys_write.advance();
             loader.load_dO(keys, tile);
+            load_keys(shared.K, shared.K_pipeline, maps.K, unit);
+            keys_write.advance();
             for (keys.advance(tile); keys.contains(tile); keys.advance(tile)) {
                 loader.load_Q(keys, tile);
                 loader.load_dO(keys, tile);
@@ -155,7 +159,7 @@ __device__ void tell(Shared &shared, const FlashBackwardParams &params, Counters
 
 // A warp that rounds and stores dQ. It takes one part after the other: what one warpgroup has added of a row tile. A
 // piece of it is 16 queries and 64 columns.
-template <typename T, int d_head, int Br>
+template <typename T, int d_head, int Br, bool stores_dQ>
 struct Converter {
     static constexpr int columns = dQ_columns<d_head, Br>;  // queries of a part
     static constexpr int part_pieces = columns / 16;
@@ -214,10 +218,11 @@ struct Converter {
         float4 *const sums = workspace.dQ + int64_t{part} * (columns / 8 * 128);
         T *const dQ = first_row<T>(params.dQ, head / params.Hq, head % params.Hq, first_query) +
                       (d_head == 128 ? half * panel : 0);
-        if (lane == 0) load_piece(sums);
-        load_state.advance();
+        const int summed = stores_dQ && has_one_unit<Br, Bc>(params, row_tile) ? 0 : part_pieces;
+        if (summed > 0 && lane == 0) load_piece(sums);
+        if (summed > 0) load_state.advance();
 #pragma unroll 1
-        for (int piece = 0; piece < part_pieces; ++piece) {
+        for (int piece = 0; piece < summed; ++piece) {
             if (piece + 1 < part_pieces) {
                 if (lane == 0) load_piece(sums + (piece + 1) * 256);
                 load_state.advance();
@@ -269,7 +274,7 @@ __device__ __forceinline__ void finish_unit(Mainloop<SharedStorage<T, d_head, Br
 // ---- kernel ----
 
 // grid: as many blocks as multiprocessors, or as units if they are fewer
-template <typename T, int d_head, int Br>
+template <typename T, int d_head, int Br, bool stores_dQ>
 __global__ void __launch_bounds__(threads, 1)
     backward_kernel(const FlashBackwardParams params, const __grid_constant__ BackwardMaps maps,
                     const Workspace workspace) {
@@ -305,9 +310,8 @@ __global__ void __launch_bounds__(threads, 1)
         const int role = warp - 4 * consumers;
         if (role == 0 && lane == 0) Producer<T, d_head, Br>{shared, params, maps, workspace}.run();
         if (role == 1 && lane == 0) tell(shared, params, counters);
-        if (role >= 2)
-            Converter<T, d_head, Br>{shared.pieces[role - 2], shared.piece_full[role - 2], params, workspace, lane}
-                .run();
+        using Converting = Converter<T, d_head, Br, stores_dQ>;
+        if (role >= 2) Converting{shared.pieces[role - 2], shared.piece_full[role - 2], params, workspace, lane}.run();
         return;
     }
 
@@ -337,23 +341,36 @@ __global__ void __launch_bounds__(threads, 1)
         mainloop.release_dO();
         mainloop.release_Q();
         int previous = keys.number(params, tile);
-        for (keys.advance(tile); keys.contains(tile); keys.advance(tile)) {
+        bool alone = stores_dQ && has_one_unit<Br, Bc>(params, tile.row_tile);
+        keys.advance(tile);
+        if (!keys.contains(tile) && lane == 0) ptx::mbarrier_arrive(&shared.V_pipeline.empty[0]);
+        while (keys.contains(tile)) {
             compute_dS(mainloop, scores, dV, params, keys, tile.row_tile * Br);
+            const QueryTile computed = tile;
+            keys.advance(tile);
+            if (!keys.contains(tile) && lane == 0) ptx::mbarrier_arrive(&shared.V_pipeline.empty[0]);  // dP is done
             mainloop.issue_dQ(dQ);
             mainloop.issue_dK(dK, scores.dS);
             ptx::wgmma_wait<1>(dQ, dV, scores.P);
             mainloop.release_dO();
             mainloop.release_dS();
-            add_dQ(workspace, previous, dQ);  // beside dK
-            previous = keys.number(params, tile);
+            if (alone)  // beside dK
+                store_dQ<T, d_head, Br>(params, previous, dQ, warp, lane);
+            else
+                add_dQ(workspace, previous, dQ);
+            previous = keys.number(params, computed);
+            alone = stores_dQ && has_one_unit<Br, Bc>(params, computed.row_tile);
             ptx::wgmma_wait<0>(dK, scores.dS);
             mainloop.release_Q();
         }
         mainloop.issue_dQ(dQ);
         ptx::wgmma_wait<0>(dQ);
         mainloop.release_dS();
-        mainloop.release_keys();
-        add_dQ(workspace, previous, dQ);
+        mainloop.shared.K_pipeline.consumer_release(mainloop.keys_read, lane);  // V is free since its last product
+        if (alone)
+            store_dQ<T, d_head, Br>(params, previous, dQ, warp, lane);
+        else
+            add_dQ(workspace, previous, dQ);
         finish_unit<T, d_head, Br>(mainloop);
 
         const int first = keys.first_key + warp * 16;
@@ -371,7 +388,7 @@ __global__ void __launch_bounds__(threads, 1)
     const int thread = ptx::thread_number();
     Pieces<T> &pieces = reinterpret_cast<Pieces<T> *>(&shared)[thread / 32];
     uint64_t *const full = shared.piece_full[converters + thread / 32];
-    Converter<T, d_head, Br>{pieces, full, params, workspace, thread % 32}.run();
+    Converter<T, d_head, Br, stores_dQ>{pieces, full, params, workspace, thread % 32}.run();
 }
 
 // ---- launch ----
@@ -394,7 +411,8 @@ static flash::BackwardTraits traits_of(const FlashBackwardParams &params) {
 template <typename T, int d_head>
 static flash::TypedKernel<FlashBackwardParams, BackwardMaps, Workspace> main_pass(const FlashBackwardParams &params) {
     constexpr int Br = rows_of_tile(d_head);
-    return {.entry = backward_kernel<T, d_head, Br>,
+    const bool stores_dQ = params.causal && params.Nkv <= 4 * Bc;  // the branch in the loop pays where loops are short
+    return {.entry = stores_dQ ? backward_kernel<T, d_head, Br, true> : backward_kernel<T, d_head, Br, false>,
             .grid = flash::persistent((params.Nkv + Bc - 1) / Bc * params.Hkv * params.B),
             .threads = threads,
             .shared_bytes = sizeof(SharedStorage<T, d_head, Br>)};

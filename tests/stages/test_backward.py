@@ -20,12 +20,13 @@ CHOSEN = of_chosen(stages.backward_stages())
 EACH = each(CHOSEN)
 
 # Ragged ends with the diagonal across tiles, a group of heads; rows that see no key; batches and whole tiles; more
-# tiles of queries than buffers; many short heads.
+# tiles of queries than buffers; many short heads; a mask over more keys than any choice by length is made for.
 GROUPS = Problem(Hq=2, Hkv=1, Nq=70, Nkv=133, d_head=64, dtype="fp16", causal=True, layout="gaps")
 BLIND_ROWS = Problem(Hq=1, Nq=80, Nkv=30, d_head=128, causal=True)
 WHOLE = Problem(B=2, Hq=2, Nq=64, Nkv=64, d_head=64, layout="bnhd")
 TILES = Problem(Hq=1, Nq=330, Nkv=150, d_head=128)
 HEADS = Problem(B=2, Hq=8, Nq=64, Nkv=64, d_head=128)
+MANY_KEYS = Problem(Hq=1, Nq=70, Nkv=1100, d_head=64, causal=True)
 
 
 def twice(one, problem: Problem) -> None:
@@ -41,7 +42,7 @@ def test_gradients_twice_over_one_workspace(one, problem):
 
 
 @EACH
-@pytest.mark.parametrize("problem", (BLIND_ROWS, WHOLE, HEADS), ids=str)
+@pytest.mark.parametrize("problem", (BLIND_ROWS, WHOLE, HEADS, MANY_KEYS), ids=str)
 def test_gradients_of_other_shapes(one, problem):
     twice(one, problem)
 
