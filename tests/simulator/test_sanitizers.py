@@ -11,7 +11,7 @@ from pathlib import Path
 import cudart
 import pytest
 from cudart import build_program
-from families import CLEAN
+from families import CLEAN, LAMBDAS
 from fault_marks import HOPPER_A
 
 from flashladder.commands import fuzz
@@ -91,7 +91,7 @@ def test_no_data_race_in_the_simulator(thread_library, name):
     if name in HOPPER_PROGRAMS:
         program = build_program(cudart.PROGRAMS / f"{name}.cu", architecture=HOPPER_A)
     else:
-        program = build_program(CLEAN[name])
+        program = build_program(CLEAN[name], flags=LAMBDAS)
     library, tsan = thread_library
     environment = cudart.simulator_environment({"WARPSIM_THREADS": 4, "LD_PRELOAD": tsan})
     environment["LD_LIBRARY_PATH"] = str(library)
