@@ -47,6 +47,7 @@ from flashladder.measuring import (
     recorded,
     report_check,
     roofline,
+    simulator_records,
     stream_times,
 )
 from flashladder.running.job import Job, Options, StageError, answer
@@ -415,14 +416,14 @@ def part_faults(report: Report) -> list[str]:
     Where STAGES names stages, their planted mistakes instead."""
     if report.planted:
         return detections.measure(report.device, report.which, report.planted, report.file("faults"))
-    record = provenance.faults(report.device)
+    record = simulator_records.faults(report.device)
     recorded.write(record, report.file("faults"))
     summary = []
     for twin, words in (("gpu", "faulty"), ("gpu mended", "mended")):
-        counts = provenance.outcomes(record, twin)
+        counts = simulator_records.outcomes(record, twin)
         summary.append(f"faults: {words}: " + ", ".join(f"{count} {name}" for name, count in sorted(counts.items())))
     summary += [f"faults: the GPU stopped answering {record['stopped']}"] * bool(record["stopped"])
-    sums = provenance.sums(report.device)
+    sums = simulator_records.sums(report.device)
     recorded.write(sums, report.file("sums"))
     failed = [f"faults: sums failed: {name}: {why[:200]}" for name, why in sums["failed"].items()]
     return [*summary, f"faults: {len(sums['sums'])} cases of sums, {len(failed)} failed", *failed[:12]]

@@ -11,4 +11,6 @@ block_order, ring_model                      models
 model_clocks                                how far off the timeline's model is
 recorded, provenance                        records as files, what they were measured with
 report_check                                reports that others send
+detections                                  which tool notices which planted mistake; planted, executed, sanitizer: how
+simulator_records                           what a GPU does that the simulator is held to
 """

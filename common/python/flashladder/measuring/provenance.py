@@ -1,25 +1,19 @@
-"""What a result was measured with: GPU, driver, toolkit, commit, clocks, date, each kernel's hash; and records of a GPU
-that the simulator is held to, whose scripts lie beside the simulator's tests.
+"""What a result was measured with: GPU, driver, toolkit, commit, clocks, date, each kernel's hash.
 
 FLASHLADDER_COMMIT names the commit, whatever git says, where the tree was copied to a machine without its history.
 """
 
 import datetime
-import json
 import os
 import platform
 import shutil
 import subprocess
-import sys
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
 from flashladder.building import build
 from flashladder.core.device import Device
-from flashladder.core.environment import for_python
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.paths import ROOT, build_directory
+from flashladder.core.paths import ROOT
 from flashladder.ladder import stages
 from flashladder.ladder.kernels import WithKernel
 
@@ -69,40 +63,3 @@ def collect(device: Device, kernels: Sequence[WithKernel] = ()) -> dict:
         record |= {"compute_capability": gpu.compute / 10, "driver": gpu.driver, "memory_mib": gpu.memory_mib}
         record["clocks"] = clocks()
     return record
-
-
-SECONDS = 400
-
-
-def _made(device: Device, script: str, *options: str, env: dict | None = None) -> dict:
-    """What a script of tests/simulator writes, behind the provenance."""
-    with tempfile.TemporaryDirectory(prefix="flashladder-record-") as folder:
-        file = Path(folder) / "record.json"
-        command = [sys.executable, str(ROOT / "tests" / "simulator" / script), str(file), *options]
-        environment = for_python() | {"WARPSIM_BUILD": str(build_directory())} | (env or {})
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=environment)
-        except subprocess.TimeoutExpired as error:
-            raise FlashLadderError(f"{script}: not done after {SECONDS} s") from error
-        if not file.exists():
-            raise FlashLadderError(f"{script} ended with status {done.returncode}: {done.stderr.strip()[-1500:]}")
-        made = json.loads(file.read_text())
-    return {"version": 1, "provenance": collect(device)} | made
-
-
-def sums(device: Device) -> dict:
-    """The bits that mma.sync and wgmma leave on operands made from whole numbers: tests/simulator/recorded_sums.py."""
-    return _made(device, "recorded_sums.py", env={"FLASHLADDER_DEVICE": device.kind})
-
-
-def faults(device: Device) -> dict:
-    """Each faulty kernel for Hopper and its mended twin: tests/simulator/record_faults.py."""
-    return _made(device, "record_faults.py", "--device", device.kind)
-
-
-def outcomes(record: dict, twin: str = "gpu") -> dict[str, int]:
-    """How many of the faults ("gpu") or of their mended twins ("gpu mended") came to each outcome."""
-    found = {}
-    for row in record["faults"]:
-        found[row[twin]["outcome"]] = found.get(row[twin]["outcome"], 0) + 1
-    return found
