@@ -4,6 +4,7 @@ page that says it."""
 import re
 import threading
 
+import numpy as np
 import pytest
 
 from flashladder.building import toolchain
@@ -15,6 +16,7 @@ from flashladder.ladder import host_streams, kernels, mistakes, stages
 from flashladder.measuring import detections, planted, recorded, sanitizer
 from flashladder.measuring.executed import executed
 from flashladder.measuring.planted import Subject
+from flashladder.running import worker
 
 GPU = Device("gpu", Gpu("Fake", 90, "580.1", 1))
 ORIGIN = {"device": "Fake", "date": "2026-01-02 00:00 UTC", "commit": "abc", "driver": "580.1"}
@@ -398,3 +400,13 @@ def test_one_that_takes_long_to_compile_keeps_none_waiting(monkeypatch):
         order.append(one)
         second_came.set()
     assert order == ["short", "long"]
+
+
+def test_an_output_is_a_link_only_where_it_is_as_before(tmp_path, monkeypatch):
+    monkeypatch.setattr(worker, "_SAVED", {})
+    for name, value in (("a", 1), ("b", 1), ("c", 2)):
+        (tmp_path / name).mkdir()
+        worker.save(tmp_path / name, {"O": np.full(3, value)})
+    files = [tmp_path / name / "O.npy" for name in "abc"]
+    assert [file.is_symlink() for file in files] == [False, True, False]
+    assert [np.load(file)[0] for file in files] == [1, 1, 2]

@@ -11,7 +11,7 @@ import pytest
 from flashladder.commands import docs
 from flashladder.core.errors import FlashLadderError
 from flashladder.ladder import stages
-from flashladder.site import kernel_pages
+from flashladder.site import kernel_pages, shown_pictures
 
 pytestmark = [
     pytest.mark.long,
@@ -90,3 +90,12 @@ def test_a_long_table_shows_the_rows_with_some_words(site, tmp_path):
     assert 0 < len(shown) < len(rows)
     assert shown == [text for text in words if "swizzle" in text and "shared_race" in text]
     assert f"{len(shown)} of {len(rows)} rows" in page
+
+
+def test_a_picture_that_is_a_link_already_stays_one(tmp_path):
+    file, picture = tmp_path / "a.png", '<img alt="" src="_images/a.png" />'
+    file.write_bytes(b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sII", 13, b"IHDR", 640, 480))
+    linked, alone = f'<a href="there">{picture}</a>', shown_pictures.dress(picture, {"a.png": file}, {"a.png": "Bars"})
+    assert shown_pictures.dress(linked, {"a.png": file}, {}) == linked
+    assert alone.startswith('<a class="picture" href="_images/a.png"') and alone.endswith("</a>")
+    assert 'alt="Bars"' in alone and 'width="640" height="480"' in alone
