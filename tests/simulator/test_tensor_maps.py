@@ -308,7 +308,7 @@ def test_changed_maps_and_their_mended_twins(name):
 @pytest.mark.simulator_only
 @pytest.mark.parametrize("seed", [0, 1, 2])
 @pytest.mark.parametrize("name", cases(PROGRAMS / "left_behind.cu"))
-def test_blocks_that_end_under_their_stores_and_mended_twins(name, seed):
+def test_blocks_that_end_under_their_copies_and_mended_twins(name, seed):
     check_fault_and_twin(PROGRAMS / "left_behind.cu", name, seed)
 
 

@@ -5,6 +5,7 @@
 
 #include "core/names.h"
 #include "core/program.h"
+#include "core/text.h"
 #include "hazard/shared_shadow.h"
 
 namespace warpsim {
@@ -89,18 +90,40 @@ void check_unfinished_stores(Warp &w, const Op &op, uint64_t first, uint64_t las
     }
 }
 
-void check_sources_left(Block &block) {
+namespace {
+
+std::string ended_while(const Block &block, const Op &op, const char *doing) {
+    return std::string("the block has ended while the ") + copy_noun(op.cls) + " at " + where(*block.program, op.index) +
+           " may still be " + doing + " its shared memory, which another block may have by then: ";
+}
+
+// Of loads: all that completes to an mbarrier and was asked for by the block itself. What blocks of a cluster ask for
+// in another's memory is looked at when one of them exits.
+const MbarrierArrival *load_left(const Block &block) {
+    for (const MbarrierArrival &arrival : block.completions->arrivals) {
+        const bool writes = arrival.bytes || !arrival.data.empty();
+        if (writes && arrival.warp->block == &block) return &arrival;
+    }
+    return nullptr;
+}
+
+}  // namespace
+
+void check_copies_left(Block &block) {
     if (!block.shadow) return;
     for (const BulkStore &store : block.completions->stores) {
         if (store.waited) continue;
-        const std::string where_from = where(*block.program, store.op->index);
+        const std::string thread = "thread " + std::to_string(store.warp->id * kLanes + store.lane);
         report_hazard(*store.warp, *store.op, HazardKind::async_pending, int(store.lane), store.from,
-                      std::string("the block has ended while the ") + copy_noun(store.op->cls) + " at " + where_from +
-                          " may still be reading its shared memory, which another block may have by then: " +
+                      ended_while(block, *store.op, "reading") +
                           block.hazards->wait_text(Grouped::bulk_store, store.warp->id, store.lane, store.transfer,
-                                                   "thread " + std::to_string(store.warp->id * kLanes + store.lane),
-                                                   "the block's end"));
+                                                   thread, "the block's end"));
         return;
+    }
+    if (const MbarrierArrival *load = load_left(block)) {
+        report_hazard(*load->warp, *load->op, HazardKind::async_pending, std::countr_zero(load->lanes), load->to,
+                      ended_while(block, *load->op, "writing") + "it completes to the mbarrier at shared " +
+                          hex(load->mbarrier) + ", and nobody has waited for that phase");
     }
 }
 

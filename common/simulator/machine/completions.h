@@ -179,7 +179,7 @@ void read_source(BulkStore &);
 void write_destination(BulkStore &);
 // The block has ended: what nobody waited for reaches global memory.
 void finish_stores(Block &);
-// The block has ended: a store whose source nobody has waited for may read what is another block's by then.
-void check_sources_left(Block &);
+// The block has ended: a copy that nobody has waited for may read or write what is another block's by then.
+void check_copies_left(Block &);
 
 }  // namespace warpsim

@@ -422,7 +422,7 @@ void finish_block(BlockContext &b, bool abandoned) {
     for (BlockContext *block : team_of(first)) {
         if (block->linear_id == 0) launch.first_block = block->now;
         if (block->linear_id == launch.blocks - 1) launch.last_block = block->now;
-        if (!abandoned) check_sources_left(*block);
+        if (!abandoned) check_copies_left(*block);
         finish_stores(*block);
         if (block->trace) block->trace->finish();
     }

@@ -1,5 +1,5 @@
-// Blocks that end while a bulk store may still be reading their shared memory, one way in each kernel, and the same
-// kernel without the mistake. What a GPU makes of them is not recorded.
+// Blocks that end while a bulk copy may still be reading or writing their shared memory, one way in each kernel, and
+// the same kernel without the mistake. What a GPU makes of them is not recorded.
 //
 //     left_behind NAME 0|1        runs NAME's kernel, as it is or mended
 //
@@ -89,12 +89,53 @@ KERNEL(left_early) {
     }
     for (unsigned i = 0; t >= 32 && i < 100; ++i) asm volatile("bar.sync 1, 32;" ::: "memory");
 }
+
+#define BEGIN_LOADS __shared__ alignas(1024) float buffer[2][n]; __shared__ uint64_t bar[2]; const unsigned t = threadIdx.x; \
+    if (t == 0) { INIT(&bar[0], 1); INIT(&bar[1], 1); FENCE_INIT(); } __syncthreads();
+
+KERNEL(load_left) {
+    BEGIN_LOADS
+    if (t == 0) {
+        ARRIVE_EXPECT(&bar[0], bytes);
+        LOAD(buffer[0], out + n, bytes, &bar[0]);  //! load_left async_pending: the block has ended while the bulk copy at | may still be writing its shared memory | nobody has waited for that phase
+    }
+    if constexpr (mended) WAIT(&bar[0], 0);
+}
+
+// One box more than is used, as a loop asks that does not look whether it is at its end.
+KERNEL(one_box_too_many) {
+    BEGIN_LOADS
+    if (t == 0) {
+        ARRIVE_EXPECT(&bar[0], bytes);
+        LOAD_BOX(buffer[0], &to, 0, 8, &bar[0]);
+        if (!mended) ARRIVE_EXPECT(&bar[1], bytes);
+        if (!mended) LOAD_BOX(buffer[1], &to, 0, 16, &bar[1]);  //! one_box_too_many async_pending: the block has ended while the TMA copy at | may still be writing its shared memory | nobody has waited for that phase
+    }
+    WAIT(&bar[0], 0);
+    out[t] = buffer[0][t];
+}
+
+// The phase before is no wait for this one.
+KERNEL(waited_for_the_phase_before) {
+    BEGIN_LOADS
+    if (t == 0) {
+        ARRIVE_EXPECT(&bar[0], bytes);
+        LOAD(buffer[0], out + n, bytes, &bar[0]);
+    }
+    WAIT(&bar[0], 0);
+    __syncthreads();
+    if (t == 0) {
+        ARRIVE_EXPECT(&bar[0], bytes);
+        LOAD(buffer[1], out + 2 * n, bytes, &bar[0]);  //! waited_for_the_phase_before async_pending: the block has ended while the bulk copy at | may still be writing its shared memory | nobody has waited for that phase
+    }
+    WAIT(&bar[0], mended ? 1 : 0);
+}
 // clang-format on
 
 using Kernel = void (*)(CUtensorMap, float *);
 #define CASE(name)                  \
     {                               \
-        #name, {                    \
+#name, {                    \
             name<false>, name<true> \
         }                           \
     }
@@ -102,8 +143,16 @@ const struct {
     const char *name;
     Kernel kernel[2];
 } cases[] = {
-    CASE(copy_left),        CASE(box_left),   CASE(reduction_left), CASE(without_a_group), CASE(waited_for_by_another),
-    CASE(all_but_the_last), CASE(left_early),
+    CASE(copy_left),
+    CASE(box_left),
+    CASE(reduction_left),
+    CASE(without_a_group),
+    CASE(waited_for_by_another),
+    CASE(all_but_the_last),
+    CASE(left_early),
+    CASE(load_left),
+    CASE(one_box_too_many),
+    CASE(waited_for_the_phase_before),
 };
 
 int main(int argc, char **argv) {
