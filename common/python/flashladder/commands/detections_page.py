@@ -36,7 +36,8 @@ def simulator(one: Subject) -> Cell:
 
 
 def _reports(row: dict, clean: dict | None, tool: str) -> Cell:
-    """Of a tool of compute-sanitizer. What it reports of the stage as it is, too, is no detection."""
+    """Of a tool of compute-sanitizer. What it reports of the stage as it is, too, is no detection; a report of another
+    kind is."""
     said = row.get(tool)
     if not said:
         return Cell()
@@ -46,11 +47,15 @@ def _reports(row: dict, clean: dict | None, tool: str) -> Cell:
         return Cell("nothing", False)
     if said["outcome"] == "limit" and "said" not in said:
         return Cell("limit reached")
-    count = said.get("reports", 0)
-    words = f"{count} report{'s' * (count != 1)}" if count else "a report, then the limit"
-    if row["mistake"] and "said" in (clean or {}).get(tool, {}):
-        return Cell(f"{words}, and without it", False)
-    return Cell(words, True)
+    count = said.get("reports", 1)
+    more = " or more" * (said["outcome"] == "limit" or said.get("more", False))
+    words = f"{count}{more} report{'s' * (count != 1 or bool(more))}"
+    alarm = (clean or {}).get(tool, {})
+    if not row["mistake"] or "said" not in alarm:
+        return Cell(words, True)
+    if {*said.get("kinds", ())} - {*alarm.get("kinds", said.get("kinds", ()))}:
+        return Cell(f"{words}, of another kind", True)
+    return Cell(f"{words}, and without it", False)
 
 
 def _results(row: dict) -> Cell:
