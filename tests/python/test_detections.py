@@ -193,6 +193,36 @@ def test_an_interrupted_run_goes_on(played, monkeypatch):
     assert [row["mistake"] for row in played.rows()] == sorted(["", *NAMES[:2]])
 
 
+def test_what_is_missing_is_asked_for_and_nothing_else(played, monkeypatch):
+    with monkeypatch.context() as without:
+        without.setattr(detections.sanitizer, "version", lambda: "")
+        played({"": 0, NAMES[0]: 2})
+    monkeypatch.setattr(detections.provenance, "collect", lambda *arguments: ORIGIN | {"date": "another day"})
+    monkeypatch.setattr(detections, "compared", lambda *arguments: pytest.fail("results are known"))
+    said = played({"": 0, NAMES[0]: 2})
+    assert said[0].startswith("faults: 2 of 2")
+    clean, wrong = played.rows()
+    assert wrong["run"] == ORIGIN["date"] and wrong["racecheck"] == {"outcome": "nothing", "run": "another day"}
+    assert wrong["gpu"]["outcome"] == "wrong" and "run" not in wrong["gpu"]
+    monkeypatch.setattr(detections.Measured, "_ask_together", lambda *arguments: pytest.fail("nothing is left"))
+    played({"": 0, NAMES[0]: 2})
+    known = played.rows()
+    assert [row["memcheck"] for row in known] == [clean["memcheck"], wrong["memcheck"]]
+    assert known[1]["synccheck"]["outcome"] == "failed", "which is asked for again, of each alone"
+
+
+def test_answers_of_a_wider_problem_under_a_tool_are_asked_for_again(played, monkeypatch):
+    played({"": 0})
+    record = recorded.load(played.file)
+    (run,) = record["detections"]["runs"].values()
+    run.pop("under_tools")
+    recorded.write(record, played.file)
+    asked = []
+    monkeypatch.setattr(detections.Measured, "_ask_alone", lambda self, tool, one: asked.append(tool))
+    played({"": 0})
+    assert sorted(asked) == ["initcheck", "memcheck", "synccheck"], "not what had nothing to say"
+
+
 # Runs what it is told to, and reports of one library what its lines say; a line of LOG for each call.
 REPORTING = """#!/bin/sh
 [ "$1" = --version ] && { echo Version 2026.1; exit 0; }

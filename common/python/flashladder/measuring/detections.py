@@ -436,6 +436,7 @@ class Measured:
             for shown in (True, False):
                 for hangs in (False, True):
                     some = [one for one in self.todo if (_is_shown(one), self._hangs(one)) == (shown, hangs)]
+                    some.sort(key=lambda one: bool(one.mistake) and "gpu" in self.known[one.key])
                     self._in_lanes(self._pieces(some))
                 self._in_lanes(self._put_off())
         finally:
