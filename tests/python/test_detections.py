@@ -447,13 +447,32 @@ def test_the_page_counts_what_was_asked_and_says_what_was_not(page):
     (asked,) = text("counts")[0]
     assert "Fake, driver 580.1, compute-sanitizer 2026.1, now, commit abc" in asked
     alarms = {line[0]: line[1:] for line in text("clean")}
-    assert alarms["racecheck"] == ["1", "1", "01_naive (1 report)"] and alarms["initcheck"][:2] == ["not run"] * 2
+    assert alarms["racecheck"] == ["1", "1", "1", "0", "01_naive (1 report)"], "its report of a mistake says nothing"
+    assert alarms["initcheck"][:2] == ["not run"] * 2
     assert alarms["memcheck"][:2] == ["1", "0"]
-    assert alarms["synccheck"][:2] == ["1", "1"] and "1 or more reports" in alarms["synccheck"][2]
+    assert alarms["synccheck"][:2] == ["1", "1"] and "1 or more reports" in alarms["synccheck"][-1]
     (line,) = [line for line in text("list") if line[-1] == f"`make stage-01 break ARGS={lesson.name}`"]
     assert line[3:10] == [
         "numbers", "C7519", "wrong 4 of 5", "1 report", "1 report, and without it", "not run", "not run",
     ]  # fmt: skip
+
+
+def test_where_there_are_false_alarms_a_report_of_another_kind_counts():
+    war, raw = "Error: Potential WAR hazard detected", "Error: Potential RAW hazard detected"
+
+    def cell(kinds, of_clean, mistake="x", **more):
+        found = {"outcome": "found", "reports": 9, "said": "y"}
+        row = {"mistake": mistake, "racecheck": found | {"kinds": kinds} | more}
+        clean = {"racecheck": found | ({"kinds": of_clean} if of_clean else {})}
+        return detections_page._reports(row, clean, "racecheck")
+
+    assert cell([war], [war]) == cell([raw], None) == detections_page.Cell("9 reports, and without it", False)
+    assert cell([war, raw], [war], more=True) == detections_page.Cell("9 or more reports, of another kind", True)
+    assert cell([war], [raw], "") == detections_page.Cell("9 reports", True), "a false alarm"
+    known = {"mistake": "x", "racecheck": {"outcome": "found", "reports": 1, "said": "y", "kinds": [war]}}
+    for of_clean in ({}, {"racecheck": {"outcome": "limit", "seconds": 60}}):
+        unknown = detections_page.Cell("1 report, no verdict without it", None)
+        assert detections_page._reports(known, of_clean, "racecheck") == unknown
 
 
 def test_the_page_says_where_another_tool_finds_more(page):
