@@ -9,14 +9,18 @@ import pytest
 
 from flashladder.building import toolchain
 from flashladder.commands import detections_page
+from flashladder.core import dtypes, signals
 from flashladder.core.device import Device, Gpu
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import stage_library
+from flashladder.core.problem import Problem
 from flashladder.ladder import host_streams, kernels, mistakes, stages
 from flashladder.measuring import detections, planted, recorded, sanitizer
+from flashladder.measuring import executed as executing
 from flashladder.measuring.executed import executed
 from flashladder.measuring.planted import Subject
 from flashladder.running import worker
+from flashladder.running.job import Job
 
 GPU = Device("gpu", Gpu("Fake", 90, "580.1", 1))
 ORIGIN = {"device": "Fake", "date": "2026-01-02 00:00 UTC", "commit": "abc", "driver": "580.1"}
@@ -84,7 +88,26 @@ def test_a_persistent_kernel_has_as_many_turns_on_a_gpu(monkeypatch):
     assert few == [problem for problem, _ in stage.judged_by()]
     assert [one.B for one in on_a_gpu(stage)] == [44 * one.B for one in few], "132 multiprocessors in place of 3"
     assert all(len(one.lengths) == one.B > 40 for one in on_a_gpu(stages.entry("lean")))
+    under_tool = [job.problem for job in stage.judged_jobs(stage_library(stage.number), GPU, wide=False)]
+    assert under_tool == few and stage.fewer == {"FLASHLADDER_MULTIPROCESSORS": "3"}
+    assert stages.get("naive").fewer == {}
     assert [one.B for one in on_a_gpu(stages.get("naive"))] == [1]
+
+
+def test_sequences_of_a_wide_problem_repeat_and_each_is_compared(monkeypatch, tmp_path):
+    monkeypatch.setattr(kernels, "cudart", lambda device: "libcudart.so.13")
+    stage, different = stages.get("tma_store"), executing.DIFFERENT
+    problem = Problem(B=3 * different + 1, Hq=1, Nq=2, Nkv=3, d_head=64)
+    jobs = [Job("", "", problem)]
+    monkeypatch.setattr(type(stage), "judged_jobs", lambda *arguments, **more: jobs)
+    some = executing.Problems(stage, GPU, tmp_path / "problems")
+    (inputs,) = some.inputs
+    assert len({inputs["Q"][b].tobytes() for b in range(problem.B)}) == different
+    assert (inputs["Q"][:different] == inputs["Q"][different : 2 * different]).all()
+    outputs = {"O": dtypes.to_bits(stage.wanted(problem, inputs).output[0], "bf16")}
+    assert some.compared(0, outputs, {}) == "right" and len(some.took) == different
+    outputs["O"][-2] = outputs["O"][-3]
+    assert some.compared(0, outputs, {}).startswith("wrong: ")
 
 
 @pytest.mark.parametrize("number", [2, 0])
@@ -144,19 +167,19 @@ NAMES = [one.name for one in mistakes.mistakes("naive")]
 
 def test_all_are_asked_and_each_answer_is_kept(played):
     said = played({"": 0, NAMES[0]: 2, NAMES[1]: None}, beside=8)
-    assert said[0] == "faults: 3 of 3 mistakes and stages as they are; 0 known already"
+    assert re.fullmatch(r"faults: 3 of 3 mistakes and stages as they are in \d+ s; 0 known already", said[0])
     clean, wrong, broken = (row for name in ("", *NAMES[:2]) for row in played.rows() if row["mistake"] == name)
     assert clean["gpu"] == {"runs": 5, "wrong": 0, "outcome": "right"} and clean["notes"] == []
     assert wrong["gpu"]["outcome"] == "wrong" and wrong["gpu"]["wrong"] == wrong["gpu"]["runs"] == 5
     assert "relative" in wrong["gpu"]["said"] and wrong["notes"] == ["C7519"]
-    assert wrong["memcheck"] == {
-        "outcome": "found", "reports": 3, "said": "Invalid __global__ read of size 4 bytes",
-    }  # fmt: skip
+    words = "Invalid __global__ read of size 4 bytes"
+    assert wrong["memcheck"] == {"outcome": "found", "reports": 3, "said": words, "kinds": [words[:-16]]}
     assert wrong["racecheck"] == {"outcome": "nothing"} and wrong["initcheck"] == {"outcome": "limit", "seconds": 0.5}
     assert wrong["synccheck"]["outcome"] == "failed" and "no such device" in wrong["synccheck"]["said"]
     assert broken["gpu"] == {"outcome": "not compiled"} and "memcheck" not in broken
     run = recorded.load(played.file)["detections"]["runs"][wrong["run"]]
     assert run["compute-sanitizer"] == "2026.1" and run["driver"] == "580.1" and run["beside"] == 8
+    assert run["under_tools"] == detections.NARROW
 
 
 def test_an_interrupted_run_goes_on(played, monkeypatch):
@@ -166,8 +189,38 @@ def test_an_interrupted_run_goes_on(played, monkeypatch):
         played({"": 0, NAMES[0]: 1, NAMES[1]: RuntimeError("the machine is taken away")})
     assert [row["mistake"] for row in played.rows()] == ["", NAMES[0]]
     said = played({"": AssertionError("again"), NAMES[0]: AssertionError("again"), NAMES[1]: 3})
-    assert said[0] == "faults: 1 of 1 mistakes and stages as they are; 2 known already"
+    assert said[0].startswith("faults: 1 of 1 mistakes") and said[0].endswith("; 2 known already")
     assert [row["mistake"] for row in played.rows()] == sorted(["", *NAMES[:2]])
+
+
+def test_what_is_missing_is_asked_for_and_nothing_else(played, monkeypatch):
+    with monkeypatch.context() as without:
+        without.setattr(detections.sanitizer, "version", lambda: "")
+        played({"": 0, NAMES[0]: 2})
+    monkeypatch.setattr(detections.provenance, "collect", lambda *arguments: ORIGIN | {"date": "another day"})
+    monkeypatch.setattr(detections, "compared", lambda *arguments: pytest.fail("results are known"))
+    said = played({"": 0, NAMES[0]: 2})
+    assert said[0].startswith("faults: 2 of 2")
+    clean, wrong = played.rows()
+    assert wrong["run"] == ORIGIN["date"] and wrong["racecheck"] == {"outcome": "nothing", "run": "another day"}
+    assert wrong["gpu"]["outcome"] == "wrong" and "run" not in wrong["gpu"]
+    monkeypatch.setattr(detections.Measured, "_ask_together", lambda *arguments: pytest.fail("nothing is left"))
+    played({"": 0, NAMES[0]: 2})
+    known = played.rows()
+    assert [row["memcheck"] for row in known] == [clean["memcheck"], wrong["memcheck"]]
+    assert known[1]["synccheck"]["outcome"] == "failed", "which is asked for again, of each alone"
+
+
+def test_answers_of_a_wider_problem_under_a_tool_are_asked_for_again(played, monkeypatch):
+    played({"": 0})
+    record = recorded.load(played.file)
+    (run,) = record["detections"]["runs"].values()
+    run.pop("under_tools")
+    recorded.write(record, played.file)
+    asked = []
+    monkeypatch.setattr(detections.Measured, "_ask_alone", lambda self, tool, one: asked.append(tool))
+    played({"": 0})
+    assert sorted(asked) == ["initcheck", "memcheck", "synccheck"], "not what had nothing to say"
 
 
 # Runs what it is told to, and reports of one library what its lines say; a line of LOG for each call.
@@ -194,13 +247,14 @@ def test_what_a_tool_does_not_name_is_not_asked_about_alone(played, monkeypatch,
     (tmp_path / "bin/compute-sanitizer").write_text(REPORTING.replace("LOG", str(log)))
     said = played({"": 0, NAMES[0]: 2, NAMES[1]: 3}, beside=4)
     found = {row["mistake"]: [row[tool] for tool in sanitizer.TOOLS] for row in played.rows()}
-    report = {"outcome": "found", "reports": 1, "said": "Invalid __global__ write of size 4 bytes"}
+    words = "Invalid __global__ write of size 4 bytes"
+    report = {"outcome": "found", "reports": 1, "said": words, "kinds": [words[:-16]]}
     assert found == {"": [{"outcome": "nothing"}] * 4, NAMES[0]: [report] * 4, NAMES[1]: [{"outcome": "nothing"}] * 4}
     assert sorted(log.read_text().split("\n")[:-1]) == sorted(f"{one} {how}" for one in sanitizer.TOOLS for how in HOW)
-    assert any("memcheck of 3 at once" in line for line in said)
+    assert any("memcheck of 2 at once" in line for line in said)
 
 
-HOW = ("host", "no")  # all together, which names libraries; the one that is named alone
+HOW = ("no", "host")  # the stage as it is, alone; the others together, which names libraries
 
 
 def test_reports_are_told_apart():
@@ -210,17 +264,41 @@ def test_reports_are_told_apart():
         reports = "".join(f"========= Error: Potential hazard\n=========     in /x/{one}\n" for one in named)
         return f"========= COMPUTE-SANITIZER\n{reports}========= RACECHECK SUMMARY: {count or len(named)} hazards\n"
 
-    assert sanitizer.told_apart(text(), names, ended) == ({*names}, set())
-    assert sanitizer.told_apart(text("b.so", "b.so"), names, ended) == ({"a.so", "c.so"}, {"b.so"})
-    assert sanitizer.told_apart(text("b.so", count=7), names, ended) == ({"a.so"}, {"b.so"}), "more than is printed"
-    assert sanitizer.told_apart(text("elsewhere"), names, ended) == (set(), set())
-    assert sanitizer.told_apart("no device", names, ended) == (set(), set())
-    assert sanitizer.told_apart(text(), names, [True, False, False]) == ({"a.so"}, {"b.so"}), "c.so had no turn"
+    def words(*arguments) -> dict[str, str]:
+        found = sanitizer.told_apart(*arguments)
+        return {name: f"{cell.get('reports', cell.get('outcome'))}" for name, cell in found.items()}
+
+    none = "nothing"
+    assert words(text(), names, ended) == dict.fromkeys(names, none)
+    both = sanitizer.told_apart(text("b.so", "b.so"), names, ended)
+    said = {"said": "Error: Potential hazard", "kinds": ["Error: Potential hazard"]}
+    assert both["b.so"] == {"outcome": "found", "reports": 2} | said and both["c.so"] == {"outcome": none}
+    most = sanitizer.told_apart(text("b.so", count=7), names, ended)
+    assert most == {"a.so": {"outcome": none}, "b.so": {"outcome": "found", "reports": 1} | said | {"more": True}}
+    assert words(text("elsewhere"), names, ended) == words("no device", names, ended) == {}
+    assert words(text(), names, [True, False, False]) == {"a.so": none, "b.so": "None"}, "c.so had no turn"
+    ended_by_force = text("b.so", "c.so").partition("========= RACECHECK")[0]
+    assert words(ended_by_force, names, [True, True, False]) == {"a.so": none, "b.so": "1", "c.so": "None"}
     broken = text("b.so").replace(
         "========= RACECHECK", "========= Program hit x on CUDA API call to y\n========= ERROR"
     )
     broken = broken.replace("SUMMARY: 1", "SUMMARY: 2")
-    assert sanitizer.told_apart(broken, names, [True, False, False]) == ({"a.so"}, {"b.so"})
+    assert words(broken, names, [True, False, False]) == {"a.so": none, "b.so": "2"}
+
+
+def test_a_tool_is_ended_when_it_has_said_enough(monkeypatch):
+    head = "========= Error: Potential WAR hazard detected at __shared__ 0x10 in block (1,0,0) :\n=========     more\n"
+    many = head * sanitizer.MOST_REPORTS
+    assert not sanitizer.enough()(many[:-200]) and sanitizer.enough()(many)
+    cell = sanitizer.cell("racecheck", 124, head, 60)
+    assert cell["reports"] == 1 and cell["more"] and cell["kinds"] == ["Error: Potential WAR hazard detected"]
+    assert sanitizer.cell("racecheck", 124, "=========\n", 60) == {"outcome": "limit", "seconds": 60}
+    monkeypatch.setattr(sanitizer, "MORE_SECONDS", -1)
+    asked = sanitizer.enough()
+    assert not asked("") and asked(head)
+    script = "printf '========= A report\\n'; sleep 60; echo 'This was not waited for.'"
+    status, text = signals.run_for(["sh", "-c", script], 60, None, sanitizer.enough())
+    assert status == 124 and text == "========= A report\n"
 
 
 def test_pieces_are_of_one_stage():
@@ -237,7 +315,9 @@ def test_limits_follow_what_it_took():
     assert times.limit("memcheck", stage, 60) == 60
     times.usual["memcheck", stage.name] = times.took["memcheck"] = [3.0, 4.0, 90.0]
     assert times.limit("memcheck", stage, 60) == 40 and times.limit("memcheck", stage, 30) == 30
-    assert times.limit("memcheck", stage, 60, 1) == detections.LEAST_SECONDS
+    assert times.limit("memcheck", stage, 60, hangs=True) == 12 and times.limit("racecheck", stage, 60, True) == 30
+    times.usual["memcheck", stage.name] = [0.1]
+    assert times.limit("memcheck", stage, 60) == detections.LEAST_SECONDS
     assert times.lines() == ["faults: memcheck: 4.0 s in the median, 90.0 s at most, 97 s for all 3"]
 
 
@@ -247,10 +327,10 @@ def test_tools_are_asked_late_of_what_hangs(played, monkeypatch, tmp_path):
     asked = []
     monkeypatch.setattr(detections.Measured, "_probe", lambda *arguments: None)
     monkeypatch.setattr(
-        detections.Measured, "_ask", lambda self, tool, some: asked.append([one.late for one, _ in some])
+        detections.Measured, "_ask", lambda self, tool, some: asked.append([one.outcome for one in some])
     )
     played({"": 0})
-    assert asked == [[], [], [], [], [True], [True], [True], [True]]
+    assert asked == [[], [], [], [], ["hang"], ["hang"], ["hang"], ["hang"]]
     assert played.rows()[0]["gpu"]["outcome"] == "hang" and "memcheck" not in played.rows()[0]
 
 
@@ -259,7 +339,8 @@ def test_what_a_tool_says_before_it_is_ended_is_kept(played, tmp_path):
     tool.write_text(SANITIZER.replace("exec sleep", "echo '========= Uninitialized read'; exec sleep"))
     played({"": 0})
     (row,) = played.rows()
-    assert row["initcheck"] == {"outcome": "limit", "seconds": 0.5, "said": "Uninitialized read"}
+    words = "Uninitialized read"
+    assert row["initcheck"] == {"outcome": "found", "reports": 1, "said": words, "kinds": [words], "more": True}
 
 
 def test_what_there_is_no_time_for_is_told_and_not_recorded(played):
@@ -366,13 +447,32 @@ def test_the_page_counts_what_was_asked_and_says_what_was_not(page):
     (asked,) = text("counts")[0]
     assert "Fake, driver 580.1, compute-sanitizer 2026.1, now, commit abc" in asked
     alarms = {line[0]: line[1:] for line in text("clean")}
-    assert alarms["racecheck"] == ["1", "1", "01_naive (1 report)"] and alarms["initcheck"][:2] == ["not run"] * 2
+    assert alarms["racecheck"] == ["1", "1", "1", "0", "01_naive (1 report)"], "its report of a mistake says nothing"
+    assert alarms["initcheck"][:2] == ["not run"] * 2
     assert alarms["memcheck"][:2] == ["1", "0"]
-    assert alarms["synccheck"][:2] == ["1", "1"] and "a report, then the limit" in alarms["synccheck"][2]
+    assert alarms["synccheck"][:2] == ["1", "1"] and "1 or more reports" in alarms["synccheck"][-1]
     (line,) = [line for line in text("list") if line[-1] == f"`make stage-01 break ARGS={lesson.name}`"]
     assert line[3:10] == [
         "numbers", "C7519", "wrong 4 of 5", "1 report", "1 report, and without it", "not run", "not run",
     ]  # fmt: skip
+
+
+def test_where_there_are_false_alarms_a_report_of_another_kind_counts():
+    war, raw = "Error: Potential WAR hazard detected", "Error: Potential RAW hazard detected"
+
+    def cell(kinds, of_clean, mistake="x", **more):
+        found = {"outcome": "found", "reports": 9, "said": "y"}
+        row = {"mistake": mistake, "racecheck": found | {"kinds": kinds} | more}
+        clean = {"racecheck": found | ({"kinds": of_clean} if of_clean else {})}
+        return detections_page._reports(row, clean, "racecheck")
+
+    assert cell([war], [war]) == cell([raw], None) == detections_page.Cell("9 reports, and without it", False)
+    assert cell([war, raw], [war], more=True) == detections_page.Cell("9 or more reports, of another kind", True)
+    assert cell([war], [raw], "") == detections_page.Cell("9 reports", True), "a false alarm"
+    known = {"mistake": "x", "racecheck": {"outcome": "found", "reports": 1, "said": "y", "kinds": [war]}}
+    for of_clean in ({}, {"racecheck": {"outcome": "limit", "seconds": 60}}):
+        unknown = detections_page.Cell("1 report, no verdict without it", None)
+        assert detections_page._reports(known, of_clean, "racecheck") == unknown
 
 
 def test_the_page_says_where_another_tool_finds_more(page):

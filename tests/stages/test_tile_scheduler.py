@@ -7,6 +7,7 @@ from handed_out import copies_by_the_model, copies_of_blocks
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
 from flashladder.ladder.run import run_problem
+from flashladder.simulator import trace
 
 pytestmark = pytest.mark.skipif(
     "tile_scheduler" not in [one.slug for one in chosen_stages()], reason="tests of stage tile_scheduler"
@@ -38,3 +39,11 @@ def test_another_order_changes_no_bit(causal):
         for one in map(stages.get, ("warp_specialization", "tile_scheduler"))
     )
     assert (old.bits == new.bits).all() and (old.log_sum_exp == new.log_sum_exp).all()
+
+
+@pytest.mark.parametrize("variable", ({}, {"FLASHLADDER_MULTIPROCESSORS": "2"}))
+def test_fewer_blocks_can_be_asked_for(variable):
+    """As where a tool runs a small problem on a GPU, which has many multiprocessors (measuring/executed.py)."""
+    problem = Problem(B=1, Hq=2, Nq=256, Nkv=128, d_head=64)
+    launch = trace.of("tile_scheduler", problem, 4, {"WARPSIM_MULTIPROCESSORS": "3"} | variable)
+    assert len(launch.blocks) == (2 if variable else 3)

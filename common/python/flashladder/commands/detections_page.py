@@ -36,7 +36,8 @@ def simulator(one: Subject) -> Cell:
 
 
 def _reports(row: dict, clean: dict | None, tool: str) -> Cell:
-    """Of a tool of compute-sanitizer. What it reports of the stage as it is, too, is no detection."""
+    """Of a tool of compute-sanitizer. What it reports of the stage as it is, too, is no detection; a report of another
+    kind is."""
     said = row.get(tool)
     if not said:
         return Cell()
@@ -46,11 +47,17 @@ def _reports(row: dict, clean: dict | None, tool: str) -> Cell:
         return Cell("nothing", False)
     if said["outcome"] == "limit" and "said" not in said:
         return Cell("limit reached")
-    count = said.get("reports", 0)
-    words = f"{count} report{'s' * (count != 1)}" if count else "a report, then the limit"
-    if row["mistake"] and "said" in (clean or {}).get(tool, {}):
-        return Cell(f"{words}, and without it", False)
-    return Cell(words, True)
+    count = said.get("reports", 1)
+    more = " or more" * (said["outcome"] == "limit" or said.get("more", False))
+    words = f"{count}{more} report{'s' * (count != 1 or bool(more))}"
+    alarm = (clean or {}).get(tool, {"outcome": "failed"})
+    if not row["mistake"] or alarm["outcome"] == "nothing":
+        return Cell(words, True)
+    if "said" not in alarm or alarm["outcome"] == "failed":
+        return Cell(f"{words}, no verdict without it")
+    if {*said.get("kinds", ())} - {*alarm.get("kinds", said.get("kinds", ()))}:
+        return Cell(f"{words}, of another kind", True)
+    return Cell(f"{words}, and without it", False)
 
 
 def _results(row: dict) -> Cell:
@@ -147,15 +154,19 @@ def _kinds(found: Matrix) -> str:
 
 
 def _clean(found: Matrix) -> str:
-    """What each tool says of the stages as they are."""
+    """What each tool says of the stages as they are; and where it says something, of their mistakes."""
     own = [one for one in found.subjects if not one.mistake]
-    rows = [["warpsim", str(len(own)), "0", ""]]
+    rows = [["warpsim", str(len(own)), "0", "", "", ""]]
     for tool in TOOLS:
         cells = {one.stage.name: found.cells[one.key][tool] for one in own}
         known = [name for name, cell in cells.items() if cell.noticed is not None]
-        alarms = [f"{name} ({cells[name].words})" for name in known if cells[name].noticed]
-        rows.append([tool, str(len(known) or NOT_RUN), str(len(alarms)) if known else NOT_RUN, ", ".join(alarms)])
-    return table(["tool", "stages", "with a false alarm", "which"], rows)
+        alarms = {name: f"{name} ({cells[name].words})" for name in known if cells[name].noticed}
+        theirs = [found.cells[one.key][tool] for one in found.planted() if one.stage.name in alarms]
+        theirs = [cell for cell in theirs if cell.noticed is not None]
+        of_mistakes = [str(len(theirs)), str(sum(cell.noticed for cell in theirs))] if alarms else ["", ""]
+        count = str(len(alarms)) if known else NOT_RUN
+        rows.append([tool, str(len(known) or NOT_RUN), count, *of_mistakes, ", ".join(alarms.values())])
+    return table(["tool", "stages", "with a false alarm", "their mistakes", "noticed", "which stages"], rows)
 
 
 def _more(found: Matrix) -> str:

@@ -117,6 +117,12 @@ class Report:
         """What the parts need: all there is for the tests, the simulator where its counts stand beside a GPU's."""
         if "verify" in parts and self.whole:
             return build.build()
+        if self.planted and parts == ("faults",):  # the stages as they are are compiled as their mistakes are
+            with_more = [
+                one for one in self.which if not isinstance(one, (stages.Kernel, stages.Backward, stages.Decode))
+            ]
+            more = {target for one in with_more for target in one.targets} - {"warpsim_cudart"}
+            return build.build(sorted(more | {f"stage_{stages.entry(detections.PROBE).id}"}))
         targets = {f"stage_{one.id}" for one in self.which}
         if self.has_streams:
             targets |= {f"stage_{case['stage']:02d}" for case in stream_times.cases_for(self.device)}

@@ -5,7 +5,8 @@ import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from flashladder.core.paths import ROOT
@@ -19,22 +20,35 @@ def kill_group(process: subprocess.Popen) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
-def run_for(command: list[str], seconds: float, env: dict | None = None) -> tuple[int, str]:
-    """(status, output) of a command; after `seconds` it and what it started are ended, with status 124."""
-    with tempfile.TemporaryFile("w+") as output:
+def run_for(
+    command: list[str], seconds: float, env: dict | None = None, enough: Callable[[str], bool] | None = None
+) -> tuple[int, str]:
+    """(status, output) of a command; after `seconds` it and what it started are ended, with status 124.
+
+    enough: of what it has printed so far, asked once a second: where it says so, the command is ended likewise."""
+    ends = time.monotonic() + seconds
+    with tempfile.TemporaryFile() as output:
         running = subprocess.Popen(
-            command, cwd=ROOT, env=env, stdout=output, stderr=subprocess.STDOUT, text=True, start_new_session=True
+            command, cwd=ROOT, env=env, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
         )
+
+        def text() -> str:  # the command writes where this file's offset is, so it must stay
+            return os.pread(output.fileno(), os.fstat(output.fileno()).st_size, 0).decode(errors="replace")
+
         try:
-            status = running.wait(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            status = 124
+            status = None
+            while status is None:
+                left = ends - time.monotonic()
+                try:
+                    status = running.wait(timeout=min(left, 1) if enough else left)
+                except subprocess.TimeoutExpired:
+                    if time.monotonic() >= ends or enough and enough(text()):
+                        status = 124
         finally:  # also where this command is interrupted
             if running.poll() is None:
                 kill_group(running)
                 running.wait()
-        output.seek(0)
-        return status, output.read()
+        return status, text()
 
 
 class Stopped(BaseException):

@@ -119,18 +119,26 @@ class WithKernel(Stage):
         """More of running.job.Options for those runs."""
         return {}
 
-    def judged_jobs(self, library: Path, where: Device) -> list[Job]:
+    def judged_jobs(self, library: Path, where: Device, wide: bool = True) -> list[Job]:
         """Those runs for a process on a device (running/worker.py). A GPU is so wide that each block of a persistent
-        kernel would have one tile of a small problem, or none: there the batch grows as the multiprocessors do."""
+        kernel would have one tile of a small problem, or none: there the batch grows as the multiprocessors do. Where
+        it is not to be `wide` the kernel has as few blocks as on the simulator: that takes fewer() besides."""
         jobs = []
         for problem, configuration in self.judged_by():
             few = self.data.get("simulated_multiprocessors")
-            if few and where.kind == "gpu":
+            if few and where.kind == "gpu" and wide:
                 problem = _times(problem, -(-MULTIPROCESSORS // few))
             options = Options(kind=self.KIND, repeat=self.RUNS, configuration=configuration, **self.judged_options)
             options = self._own_options(problem, options)
             jobs.append(Job(str(cudart(where)), str(library), problem, options=options))
         return jobs
+
+    @property
+    def fewer(self) -> dict[str, str]:
+        """Variables that have a persistent kernel be launched on a GPU with as many blocks as on the simulator
+        (common/host/launch.cpp)."""
+        few = self.data.get("simulated_multiprocessors")
+        return {"FLASHLADDER_MULTIPROCESSORS": str(few)} if few else {}
 
     def compiled(self, source: Path) -> Path:
         return compile_kernel(source, self, only="")

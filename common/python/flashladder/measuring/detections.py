@@ -2,7 +2,7 @@
 tools of compute-sanitizer; and what each has to say of the stages as they are, which is a false alarm.
 
 `PARTS=faults STAGES="15-25" make gpu-report` asks them all, `make machine-code ARGS="--mistakes 15-25"` the compiler
-alone, which needs no GPU. Both save after each mistake and leave out what a record has of the same source already.
+alone, which needs no GPU. Both save each answer and ask for none that a record has of the same source already.
 What the simulator says stands in mistakes.toml, and tests hold it.
 """
 
@@ -15,7 +15,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from flashladder.building import build
@@ -33,12 +33,14 @@ from flashladder.measuring.sanitizer import TOOLS
 RUNS = 5  # of each problem, where results are compared
 RUN_SECONDS, TOOL_SECONDS = 30, 60  # after which a run has not ended, and one under a tool, at the latest:
 TIMES, HANGING_TIMES = 10, 3  # after so many times what runs of the stage took, and of what hangs without a tool
-LEAST_SECONDS = 15  # but not sooner
+LEAST_SECONDS, LEAST_HANGING_SECONDS = 15, 10  # but not sooner
 SAVED_EVERY = 3  # seconds
+SPINNING = 8  # of what never ends at once: each keeps the GPU for its part of the time
 GROUP = 6  # mistakes of a stage that a tool is asked about together
-AHEAD = 4  # so many times as many mistakes are compiled ahead as there are cores
+AHEAD = 2  # so many times as many mistakes are compiled ahead as there are cores
 SECONDS = 480  # for all of it
 KIND = "detections"  # of recorded.INSIDE
+NARROW = "as few blocks as on the simulator"  # of persistent kernels
 PROBE = "naive"  # the stage that shows whether the GPU still answers
 
 
@@ -48,10 +50,15 @@ def joined(rows: Iterable[dict], new: dict) -> list[dict]:
     return sorted([*kept, new], key=lambda row: (row["stage"], row["mistake"]))
 
 
-def _left(subjects: list[Subject], rows: Iterable[dict], tools: Iterable[str] = ()) -> list[Subject]:
-    """Those of which no row says what became of this very source, under each of the tools if it could be run."""
-    asked = [row for row in rows if row.keys() >= {*tools} or row["gpu"]["outcome"] == "not compiled"]
-    known = {(row["stage"], row["mistake"]): row["digest"] for row in asked}
+def _known(rows: Iterable[dict], one: Subject) -> dict:
+    """What rows say of this very source, of several the last; {} where none does."""
+    found = [row for row in rows if (row["stage"], row["mistake"]) == one.key]
+    return found[-1] if found and found[-1]["digest"] == one.digest() else {}
+
+
+def _left(subjects: list[Subject], rows: list[dict]) -> list[Subject]:
+    """Those of which no row says what became of this very source."""
+    known = {(row["stage"], row["mistake"]): row["digest"] for row in rows}
     return [one for one in subjects if known.get(one.key) != one.digest()]
 
 
@@ -100,12 +107,6 @@ class Choice:
     beside: int = 1  # so many processes run on the GPUs at once
     seconds: float = SECONDS
 
-    @property
-    def lanes(self) -> int:
-        """So many stages' mistakes are asked about at once: there are more than all tools keep busy, since each of them
-        also compares results and waits for its last tool."""
-        return max(1, self.beside // 3)
-
 
 class Times:
     """Seconds that each thing took, by its name and what it was done for."""
@@ -121,10 +122,13 @@ class Times:
         """By itself: so limit() may go by it."""
         self.usual[what, stage.name].append(time.monotonic() - began)
 
-    def limit(self, what: str, stage: Stage, most: float, times: float = TIMES) -> float:
+    def limit(self, what: str, stage: Stage, most: float, hangs: bool = False) -> float:
         """For what should take as long as it took of the stage until now: so many times the median."""
         usual = self.usual.get((what, stage.name))
-        return min(most, max(LEAST_SECONDS, times * statistics.median(usual))) if usual else most
+        if not usual:
+            return most / 2 if hangs else most
+        times, least = (HANGING_TIMES, LEAST_HANGING_SECONDS) if hangs else (TIMES, LEAST_SECONDS)
+        return min(most, max(least, times * statistics.median(usual)))
 
     def lines(self) -> list[str]:
         """What is dear."""
@@ -132,6 +136,7 @@ class Times:
             f"faults: {what}: {statistics.median(took):.1f} s in the median, {max(took):.1f} s at most, "
             f"{sum(took):.0f} s for all {len(took)}"
             for what, took in sorted(self.took.items())
+            if took
         ]
 
 
@@ -156,8 +161,8 @@ class Waiting:
     subject: Subject
     product: Path | None
     notes: list[str]
-    found: dict = field(default_factory=dict)
-    late: bool = False  # whether the tools were put off
+    found: dict
+    runs: Kernels | Program | None = None
 
     @property
     def outcome(self) -> str:
@@ -165,9 +170,27 @@ class Waiting:
         return self.found.get("gpu", {"outcome": ""})["outcome"]
 
 
+def _answered(cell: dict | None, tool: str, run: dict) -> bool:
+    """Whether a cell, of a row of that run, is not to be asked for again: it is of the tool's present way."""
+    if not cell or cell["outcome"] == "failed":
+        return False
+    if tool == "gpu" or cell["outcome"] == "nothing":
+        return True
+    return run.get("under_tools") == NARROW
+
+
 def _is_shown(one: Subject) -> bool:
     """By a lesson, or the stage as it is."""
     return not one.mistake or bool(one.mistake.caught_by)
+
+
+def _alarms(row: dict, tool: str) -> bool:
+    return "said" in row.get(tool, {}) and row[tool]["outcome"] != "failed"
+
+
+def _should_hang(one: Subject) -> bool:
+    """By what the simulator says of it."""
+    return bool(one.mistake) and one.mistake.caught_by == "deadlock"
 
 
 class Shared:
@@ -199,128 +222,157 @@ class Measured:
         self.ends = self.began + choice.seconds
         self.tools = TOOLS if sanitizer.version() else ()
         before = recorded.load(file).get(KIND, {}) if file.exists() else {}
-        self.rows, self.runs = before.get("planted", []), before.get("runs", {})
+        self.rows = before.get("planted", [])
         kernels = [one for one in which if isinstance(one, WithKernel)]
         self.provenance = provenance.collect(device, kernels)
         self.run = self.provenance["date"]
         known = [record for record in recorded.shipped(kind=KIND) if record["provenance"]["device"] == device.short]
         fits = [one for one in which if not unfit(device.gpu, one.min_compute)]
         subjects = planted.in_order(fits, choice.names)
+        self.runs = {date: run for record in [*known, before] for date, run in record.get("runs", {}).items()}
         rows = [*(row for record in known for row in record["planted"]), *self.rows]
-        todo = subjects if choice.names else _left(subjects, rows, self.tools)
-        self.known = len(subjects) - len(todo)
+        self.known = {one.key: self._answers(_known(rows, one)) for one in subjects}
+        # Of a stage as it is, a tool's false alarms.
+        self.alarms = {
+            (row["stage"], tool) for row in rows if not row["mistake"] for tool in TOOLS if _alarms(row, tool)
+        }
+        todo = subjects if choice.names else [one for one in subjects if not self._is_whole(self.known[one.key])]
+        self.left_out = len(subjects) - len(todo)
         self.todo = planted.first(todo, choice.most)
-        self.seconds: list[float] = []
-        self.saving, self.saved = threading.Lock(), time.monotonic()
+        self.done: set[tuple[str, str]] = set()
+        self.saving, self.saved = threading.RLock(), time.monotonic()
         self.times, self.room = Times(), threading.BoundedSemaphore(choice.beside)
+        self.spinning = threading.BoundedSemaphore(min(choice.beside, SPINNING))
         self.problems = Shared(lambda stage, folder: Problems(stage, device, folder))
         self.late: list[Waiting] = []
         self.stopped = ""
 
-    def _save(self, waiting: Waiting) -> None:
-        """Keeps a row; in the file are those of a few seconds ago."""
-        one = waiting.subject
-        row = {"stage": one.stage.name, "mistake": one.name, "digest": one.digest(), "run": self.run}
-        self.rows = joined(self.rows, row | {"notes": waiting.notes} | waiting.found)
-        if time.monotonic() > self.saved + SAVED_EVERY:
-            self.write()
+    def _answers(self, row: dict) -> dict:
+        """The row without cells that are to be asked for again; with --mistakes all are."""
+        old = {
+            what
+            for what in ("gpu", *TOOLS)
+            if what in row and not _answered(row[what], what, self.runs.get(row[what].get("run", row["run"]), {}))
+        }
+        return {} if self.choice.names else {key: value for key, value in row.items() if key not in old}
+
+    def _is_whole(self, found: dict) -> bool:
+        return found.keys() >= {"gpu", *self.tools} or found.get("gpu", {}).get("outcome") == "not compiled"
+
+    def _learned(self, one: Waiting, what: str, cell: dict) -> None:
+        """Keeps an answer, if it came in time; in the file are those of a few seconds ago."""
+        if time.monotonic() >= self.ends:
+            return
+        with self.saving:
+            began = one.found.get("run", self.run)
+            one.found |= {"run": began, what: cell | ({"run": self.run} if began != self.run else {})}
+            subject = one.subject
+            row = {"stage": subject.stage.name, "mistake": subject.name, "digest": subject.digest()}
+            self.rows = joined(self.rows, row | {"run": began, "notes": one.notes} | one.found)
+            if self._is_whole(one.found):
+                self.done.add(subject.key)
+            if time.monotonic() > self.saved + SAVED_EVERY:
+                self.write()
 
     def write(self) -> None:
         if not self.rows:
             return
         limits = {"runs": RUNS, "run_seconds": RUN_SECONDS, "tool_seconds": TOOL_SECONDS, "beside": self.choice.beside}
         origin = {key: value for key, value in self.provenance.items() if key != "kernels"}
-        self.runs[self.run] = origin | {"compute-sanitizer": sanitizer.version()} | limits
+        self.runs[self.run] = origin | {"compute-sanitizer": sanitizer.version(), "under_tools": NARROW} | limits
         record = {"version": 1, "provenance": self.provenance, "runs": self.runs, "planted": self.rows}
         recorded.write(recorded.inside(KIND, record), self.file)
         self.saved = time.monotonic()
 
     def measure(self, piece: list[Waiting], gpu: str) -> None:
-        """Saves rows of some mistakes of a stage, those that there was time for. Of what never ended without a tool the
-        tools are asked late, since it keeps others from the GPU: until then its row has none of them."""
-        began = time.monotonic()
+        """Asks about some mistakes of a stage as far as there is time. What never ends keeps others from the GPU, so
+        the tools are asked about it late."""
         with contextlib.ExitStack() as stack, concurrent.futures.ThreadPoolExecutor(len(piece) + len(TOOLS)) as pool:
-            runs = [self._executed(one, gpu, stack) if one.product else None for one in piece]
-            list(pool.map(self._compare, piece, runs))
-            put_off = [one for one in piece if one.outcome == "hang" and not one.late and self.tools]
-            now = [pair for pair in zip(piece, runs, strict=True) if pair[1] and pair[0].outcome]
-            now = [(one, own) for one, own in now if one not in put_off]
-            list(pool.map(lambda tool: self._ask(tool, now), self.tools))
-        with self.saving:
             for one in piece:
-                whole = one.found.keys() >= {"gpu", *self.tools} or one.outcome == "not compiled"
-                if whole or one in put_off:
-                    self._save(one)
-                if whole:
-                    self.seconds.append((time.monotonic() - began) / len(piece))
-            for one in put_off:
-                one.late = True
+                one.runs = self._executed(one, gpu, stack) if one.product else None
+            was_known = [one for one in piece if one.outcome]
+            list(pool.map(self._compare, (one for one in piece if one not in was_known)))
+            surprising = [one for one in piece if one.outcome == "hang" and not self._hangs(one.subject)]
+            put_off = [one for one in surprising if one not in was_known]
+            now = [one for one in piece if one.runs and one.outcome and one not in put_off]
+            list(pool.map(lambda tool: self._ask(tool, [one for one in now if tool not in one.found]), self.tools))
+        with self.saving:
             self.late += put_off
-        if hurt := [one for one in piece if one.outcome not in ("right", "wrong", "refused", "not compiled", "")]:
+        if hurt := [one for one in piece if one not in was_known and one.outcome in ("error", "hang")]:
             self._probe(hurt[0].subject, gpu)
+
+    @contextlib.contextmanager
+    def _process(self, hangs: bool) -> Iterator[None]:
+        with self.spinning if hangs else contextlib.nullcontext(), self.room:
+            yield
 
     def _executed(self, one: Waiting, gpu: str, stack: contextlib.ExitStack) -> Kernels | Program:
         stage = one.subject.stage
         problems = self.problems.of(stage, self.times) if isinstance(stage, WithKernel) else None
         return stack.enter_context(executed(stage, one.product, self.device, problems, gpu))
 
-    def _compare(self, one: Waiting, runs: Kernels | Program | None) -> None:
-        if one.found:
+    def _compare(self, one: Waiting) -> None:
+        if one.runs is None:
+            self._learned(one, "gpu", {"outcome": "not compiled"})
             return
-        if runs is None:
-            one.found["gpu"] = {"outcome": "not compiled"}
-            return
-        with self.room:
-            began, seconds = time.monotonic(), self.times.limit("results", one.subject.stage, RUN_SECONDS)
-            found = compared(runs, min(seconds, self.ends - began))
+        stage = one.subject.stage
+        hangs = self._hangs(one.subject)
+        with self._process(hangs):
+            began, seconds = time.monotonic(), self.times.limit("results", stage, RUN_SECONDS, hangs)
+            found = compared(one.runs, min(seconds, self.ends - began))
         self.times.add("results" + ", never ended" * (found["outcome"] == "hang"), began)
         if found["outcome"] != "hang":
-            self.times.ended("results", one.subject.stage, began)
-        if time.monotonic() < self.ends:
-            one.found["gpu"] = found
+            self.times.ended("results", stage, began)
+        self._learned(one, "gpu", found)
 
-    def _ask(self, tool: str, some: list[tuple[Waiting, Kernels | Program]]) -> None:
-        """What a tool says of each: of those whose runs end asked together first, of the others alone."""
-        left = [pair for pair in some if pair[0].outcome in ("right", "wrong")]
-        alone = [pair for pair in some if pair not in left]
-        while len(left) > 1:
-            left, apart = self._ask_together(tool, left)
+    def _ask(self, tool: str, some: list[Waiting]) -> None:
+        """What a tool says of each: of those whose runs end asked together first, of the others alone. Where it has
+        something to say of the stage as it is, its reports would be of the first alone."""
+        if clean := [one for one in some if not one.subject.mistake]:
+            self._ask_alone(tool, clean[0])
+        some = [one for one in some if one not in clean]
+        together = [one for one in some if one.outcome in ("right", "wrong")]
+        if some and (some[0].subject.stage.name, tool) in self.alarms:
+            together = []
+        alone = [one for one in some if one not in together]
+        while len(together) > 1:
+            together, apart = self._ask_together(tool, together)
             alone += apart
-        for one, runs in (*alone, *left):
-            self._ask_alone(tool, one, runs)
+        if alone := [*alone, *together]:
+            with concurrent.futures.ThreadPoolExecutor(len(alone)) as pool:
+                list(pool.map(lambda one: self._ask_alone(tool, one), alone))
 
-    def _ask_together(self, tool: str, some: list[tuple[Waiting, Kernels]]) -> tuple[list, list]:
+    def _ask_together(self, tool: str, some: list[Waiting]) -> tuple[list, list]:
         """Those that are to be asked about together once more, and alone."""
-        stage = some[0][0].subject.stage
+        stage = some[0].subject.stage
         with self.room:
             began = time.monotonic()
             seconds = min(len(some), 2) * self.times.limit(tool, stage, TOOL_SECONDS)
-            runs = [own for _, own in some]
+            runs = [one.runs for one in some]
             status, text, ended = together(runs, sanitizer.command(tool, "host"), min(seconds, self.ends - began))
-        names = [own.library.name for own in runs]
-        silent, spoken = sanitizer.told_apart(text, names, ended) if status != 124 else (set(), set())
+        known = sanitizer.told_apart(text, [own.library.name for own in runs], ended)
         self.times.add(f"{tool} of {len(some)} at once", began)
         if status != 124:
             self.times.ended(tool, stage, began)
-        if time.monotonic() < self.ends:
-            for one, own in some:
-                if own.library.name in silent:
-                    one.found[tool] = {"outcome": "nothing"}
-        left = [pair for pair in some if pair[1].library.name not in silent | spoken]
-        if len(left) == len(some) or status == 124:
-            return [], left
-        return left, [pair for pair in some if pair[1].library.name in spoken]
+        for one in some:
+            if cell := known.get(one.runs.library.name):
+                self._learned(one, tool, cell)
+        left = [one for one in some if one.runs.library.name not in known]
+        apart = [one for one in some if known.get(one.runs.library.name) == {}]
+        return ([], apart + left) if len(left) == len(some) or status == 124 and not known else (left, apart)
 
-    def _ask_alone(self, tool: str, one: Waiting, runs: Kernels | Program) -> None:
-        stage, times = one.subject.stage, HANGING_TIMES if one.outcome == "hang" else TIMES
-        with self.room:
-            began, seconds = time.monotonic(), self.times.limit(tool, stage, TOOL_SECONDS, times)
-            status, text = runs.under(sanitizer.command(tool), min(seconds, self.ends - began))
-        self.times.add(tool + ", never ended" * (status == 124), began)
+    def _ask_alone(self, tool: str, one: Waiting) -> None:
+        stage, hangs = one.subject.stage, one.outcome == "hang"
+        with self._process(hangs):
+            began, seconds = time.monotonic(), self.times.limit(tool, stage, TOOL_SECONDS, hangs)
+            status, text = one.runs.under(sanitizer.command(tool), min(seconds, self.ends - began))
+        self.times.add(tool + ", ended by force" * (status == 124), began)
         if status != 124:
             self.times.ended(tool, stage, began)
-        if time.monotonic() < self.ends:
-            one.found[tool] = sanitizer.cell(status, text, seconds)
+        found = sanitizer.cell(tool, status, text, seconds)
+        self._learned(one, tool, found)
+        if not one.subject.mistake and _alarms({tool: found}, tool):
+            self.alarms.add((stage.name, tool))
 
     def _probe(self, after: Subject, gpu: str) -> None:
         """Whether the GPU still runs the first kernel of the ladder."""
@@ -345,23 +397,19 @@ class Measured:
         ordered = [one for piece in pieces for one in piece]
         for one, built in progress(_done(work, ordered, AHEAD * build.jobs()), "mistakes", len(ordered)):
             place = places[one.key]
-            made[place].append(Waiting(one, *built))
+            made[place].append(Waiting(one, *built, dict(self.known[one.key])))
             if len(made[place]) == len(pieces[place]):
                 yield made[place]
 
-    def _put_off(self, shown: bool) -> Iterator[list[Waiting]]:
-        """Those of which the tools are still to be asked: of what lessons show, or all."""
+    def _put_off(self) -> Iterator[list[Waiting]]:
+        """What has turned out not to end, and of which the tools are still to be asked."""
         with self.saving:
-            some = [one for one in self.late if not shown or _is_shown(one.subject)]
-            self.late = [one for one in self.late if one not in some]
+            some, self.late = self.late, []
         yield from ([one] for one in some)
 
-    def _in_order(self) -> Iterator[list[Waiting]]:
-        """First what lessons show, then what hangs of it, then the others up to what hangs of them."""
-        yield from self._pieces([one for one in self.todo if _is_shown(one)])
-        for piece in self._pieces([one for one in self.todo if not _is_shown(one)]):
-            yield from self._put_off(shown=True)
-            yield piece
+    def _hangs(self, one: Subject) -> bool:
+        """By what is known before it runs."""
+        return self.known[one.key].get("gpu", {}).get("outcome") == "hang" or _should_hang(one)
 
     def _in_lanes(self, source: Iterator[list[Waiting]]) -> None:
         """On several GPUs at once each lane has one of them."""
@@ -378,26 +426,30 @@ class Measured:
                 one = len(names) == 1 or isinstance(piece[0].subject.stage, Ring)
                 self.measure(piece, "" if one else names[number % len(names)])
 
-        with concurrent.futures.ThreadPoolExecutor(self.choice.lanes) as pool:
-            list(pool.map(lane, range(self.choice.lanes)))
+        lanes = self.choice.beside  # what of them waits for its last tool, waits for none of the processes
+        with concurrent.futures.ThreadPoolExecutor(lanes) as pool:
+            list(pool.map(lane, range(lanes)))
 
     def all(self) -> None:
+        """First what lessons show, then the others; what never ends after the rest of either, beside its like."""
         try:
-            self._in_lanes(self._in_order())
-            self._in_lanes(self._put_off(shown=False))
+            for shown in (True, False):
+                for hangs in (False, True):
+                    some = [one for one in self.todo if (_is_shown(one), self._hangs(one)) == (shown, hangs)]
+                    some.sort(key=lambda one: bool(one.mistake) and "gpu" in self.known[one.key])
+                    self._in_lanes(self._pieces(some))
+                self._in_lanes(self._put_off())
         finally:
             self.problems.close()
             self.write()
 
     def summary(self) -> list[str]:
-        done = len(self.seconds)
-        lines = [f"faults: {done} of {len(self.todo)} mistakes and stages as they are; {self.known} known already"]
-        if done:
-            each, lanes = statistics.median(self.seconds), self.choice.lanes
-            lines.append(f"faults: {each:.1f} s for each, {lanes} at once, in {time.monotonic() - self.began:.0f} s")
+        words = f"{len(self.done)} of {len(self.todo)} mistakes and stages as they are"
+        lines = [f"faults: {words} in {time.monotonic() - self.began:.0f} s; {self.left_out} known already"]
+        self.times.took["a sequence's reference"] += [one for some in self.problems.made.values() for one in some.took]
         lines += self.times.lines()
-        if done < len(self.todo) and not self.stopped:
-            lines.append("faults: the time is over: the same command goes on with the others")
+        if len(self.done) < len(self.todo) and not self.stopped:
+            lines.append("faults: the time is over: the same command goes on with what is missing")
         if not self.tools:
             lines.append("faults: compute-sanitizer is not on PATH")
         return lines + [f"faults: the GPU stopped answering after {self.stopped}"] * bool(self.stopped)

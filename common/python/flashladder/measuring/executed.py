@@ -9,6 +9,7 @@ import shutil
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -24,8 +25,10 @@ from flashladder.core.signals import run_for
 from flashladder.ladder.host_streams import WRONG_RESULT
 from flashladder.ladder.kernels import WithKernel
 from flashladder.ladder.stage import Stage
+from flashladder.measuring import sanitizer
 from flashladder.running.job import Result, answer
 
+DIFFERENT = 7  # sequences of a wide problem: a prime number, so that a block's next tile is of another one
 ROOM = 8 << 30  # bytes that shared memory has free where files for many runs at once go there
 
 
@@ -37,37 +40,46 @@ def roomy() -> str | None:
 
 class Problems:
     """A stage's problems, with their inputs in files and with what is right, which is computed where it is first asked
-    for. Threads share them."""
+    for. Threads share them. Of a wide problem the sequences repeat after a few: no two that a block has one after the
+    other are the same, and what is right is soon computed."""
 
     def __init__(self, stage: WithKernel, device: Device, folder: Path):
         self.stage, self.device, self.folder = stage, device, folder
         self.jobs = stage.judged_jobs(Path(), device)
-        self.inputs = [stage.random_inputs(job.problem, 1) for job in self.jobs]
+        self.inputs = [_repeating(stage, job.problem) for job in self.jobs]
         for at, (job, inputs) in enumerate(zip(self.jobs, self.inputs, strict=True)):
             (folder / f"{at}").mkdir(parents=True)
             job.write(folder / f"{at}", inputs)
+        self.under_tool = stage.judged_jobs(Path(), device, wide=False)
+        for at, job in enumerate(self.under_tool):
+            (folder / f"{at}-under-tool").mkdir()
+            job.write(folder / f"{at}-under-tool", stage.random_inputs(job.problem, 1))
         self._wanted: dict[tuple[int, int], object] = {}
         # What came of comparing numbers: the same ones of the same problem have the same verdict.
         self._known: dict[tuple, str] = {}
-        self._computing = threading.Lock()
+        self._computing = [threading.Lock() for _ in self.jobs]
+        self.took: list[float] = []  # seconds for what is right of each sequence
 
     def compared(self, at: int, outputs: dict[str, np.ndarray], description: dict) -> str:
         """Of a run of a problem: "right", or "wrong" with words; sequence by sequence, up to the first that is."""
         for number, (problem, inputs, own) in enumerate(self._sequences(at, outputs)):
-            key = at, number, hashlib.sha256(b"".join(one.tobytes() for one in own.values())).digest()
-            if key not in self._known:
-                result = Result(own, problem, self.device, description)
-                comparison = self.stage.compared_with(problem, self._right(at, number, problem, inputs), result)
-                self._known[key] = "right" if comparison else f"wrong: {comparison.message.splitlines()[0]}"
+            key = at, number % DIFFERENT, hashlib.sha256(b"".join(one.tobytes() for one in own.values())).digest()
+            with self._computing[at]:
+                if key not in self._known:
+                    result = Result(own, problem, self.device, description)
+                    self._known[key] = self._verdict(at, number % DIFFERENT, problem, inputs, result)
             if self._known[key] != "right":
                 return self._known[key]
         return "right"
 
-    def _right(self, at: int, number: int, problem: Problem, inputs: dict[str, np.ndarray]) -> object:
-        with self._computing:
-            if (at, number) not in self._wanted:
-                self._wanted[at, number] = self.stage.wanted(problem, inputs)
-            return self._wanted[at, number]
+    def _verdict(self, at: int, number: int, problem: Problem, inputs: dict[str, np.ndarray], result: Result) -> str:
+        began, known = time.monotonic(), (at, number) in self._wanted
+        if not known:
+            self._wanted[at, number] = self.stage.wanted(problem, inputs)
+        comparison = self.stage.compared_with(problem, self._wanted[at, number], result)
+        if not known:
+            self.took.append(time.monotonic() - began)
+        return "right" if comparison else f"wrong: {comparison.message.splitlines()[0]}"
 
     def _sequences(self, at: int, outputs: dict[str, np.ndarray]) -> Iterator[tuple[Problem, dict, dict]]:
         """Of a batch each sequence as a problem of its own, with its inputs and outputs; a cache stays whole."""
@@ -80,6 +92,14 @@ class Problems:
             yield replace(problem, B=1), *mine
 
 
+def _repeating(stage: WithKernel, problem: Problem) -> dict[str, np.ndarray]:
+    """Inputs whose sequences repeat after DIFFERENT; of a cache all are different."""
+    if isinstance(problem, DecodeProblem) or problem.B <= DIFFERENT:
+        return stage.random_inputs(problem, 1)
+    few = stage.random_inputs(replace(problem, B=DIFFERENT), 1)
+    return {name: array[np.arange(problem.B) % DIFFERENT] for name, array in few.items()}
+
+
 class Kernels:
     """Of a stage's library."""
 
@@ -90,13 +110,14 @@ class Kernels:
     def _folders(self, place: Path, rounds: int, under_tool: bool) -> list[tuple[int, Path]]:
         """For each run the number of its problem and a folder of its own, with links to the problem's inputs."""
         made = []
-        for at, job in enumerate(self.problems.jobs):
+        for at, job in enumerate(self.problems.under_tool if under_tool else self.problems.jobs):
             options = replace(job.options, under_tool=under_tool, sleeps=self.problems.device.kind == "gpu")
             told = replace(job, library=str(self.library), options=options)
+            inputs = self.problems.folder / (f"{at}-under-tool" if under_tool else f"{at}")
             for number in range(rounds):
                 folder = place / f"{at}-{number}"
                 folder.mkdir()
-                for file in (self.problems.folder / f"{at}").glob("*.npy"):
+                for file in inputs.glob("*.npy"):
                     (folder / file.name).symlink_to(file)
                 told.write_alone(folder)
                 made.append((at, folder))
@@ -139,7 +160,8 @@ def together(some: list[Kernels], command: list[str], seconds: float) -> tuple[i
     with contextlib.ExitStack() as stack:
         places = [Path(stack.enter_context(tempfile.TemporaryDirectory(dir=one.folder))) for one in some]
         runs = [one._folders(place, 1, True) for one, place in zip(some, places, strict=True)]
-        status, text = run_for([*command, *_worker(sum(runs, []))], seconds, some[0].env)
+        env = some[0].env | some[0].problems.stage.fewer
+        status, text = run_for([*command, *_worker(sum(runs, []))], seconds, env, sanitizer.enough())
         answers = [[answer(folder) for _, folder in own] for own in runs]
         return status, text, [all(told and told["status"] == "ok" for told in own) for own in answers]
 
@@ -164,7 +186,7 @@ class Program:
         return outcomes
 
     def under(self, command: list[str], seconds: float) -> tuple[int, str]:
-        return run_for([*command, *self.command], seconds, self.env)
+        return run_for([*command, *self.command], seconds, self.env, sanitizer.enough())
 
 
 @contextlib.contextmanager

@@ -1,7 +1,6 @@
 """The float64 reference and the comparison, with the runners' bounds (common/host/bounds.h)."""
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -222,18 +221,23 @@ def compare_tensor(name: str, output: np.ndarray, wanted: Expected, dtype: str) 
 
 
 class Wanted:
-    """What is right for a problem and its inputs, computed when it is first asked for."""
+    """What is right for a problem and its inputs, computed when it is first asked for. Not by cached_property: of that
+    Python 3.11 has one lock for all objects, and several threads' references would wait for one another."""
 
     def __init__(self, problem: Problem, inputs: dict[str, np.ndarray]):
         self.problem, self.inputs = problem, inputs
+        self._output: tuple[np.ndarray, ...] = ()
+        self._sums: tuple[np.ndarray, ...] = ()
 
-    @cached_property
+    @property
     def output(self) -> tuple[np.ndarray, ...]:
-        return reference(self.problem, self.inputs)
+        self._output = self._output or reference(self.problem, self.inputs)
+        return self._output
 
-    @cached_property
+    @property
     def sums(self) -> tuple[np.ndarray, np.ndarray]:
-        return log_sum_exp(self.problem, self.inputs)
+        self._sums = self._sums or log_sum_exp(self.problem, self.inputs)
+        return self._sums
 
     def check(self, output: np.ndarray, rows_log_sum_exp: np.ndarray | None = None) -> Comparison:
         """As check()."""
