@@ -337,6 +337,22 @@ def test_where_a_tool_comes_to_no_end_on_the_stage_as_it_is_it_is_asked_nothing_
     assert rows[""]["outcome"] == "limit" and rows[NAMES[0]] == {"outcome": "limit", "without": True}
 
 
+def test_what_should_hang_has_its_turn_after_the_others_of_lessons(played, monkeypatch):
+    shown = [name for name in NAMES if _naive(name).caught_by][:2]
+    other = next(name for name in NAMES if not _naive(name).caught_by)
+    monkeypatch.setattr(detections.sanitizer, "version", lambda: "")
+    monkeypatch.setattr(detections, "_should_hang", lambda one: one.name == shown[0])
+    measured, own = [], detections.Measured.measure
+
+    def measure(self, piece, gpu):
+        measured.append([one.subject.name for one in piece])
+        own(self, piece, gpu)
+
+    monkeypatch.setattr(detections.Measured, "measure", measure)
+    played({"": 0, shown[0]: 1, shown[1]: 2, other: 3})
+    assert [sorted(piece) for piece in measured] == [["", shown[1]], [shown[0]], [other]]
+
+
 def test_tools_are_asked_late_of_what_hangs(played, monkeypatch, tmp_path):
     (tmp_path / "bin/compute-sanitizer").write_text(SANITIZER.replace("exec sleep 60", "exit 0"))
     monkeypatch.setattr(executing, "run_for", lambda command, _, *more: signals.run_for(command, 0.01, *more))

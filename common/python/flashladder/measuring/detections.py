@@ -34,7 +34,7 @@ RUNS = 5  # of each problem, where results are compared
 # A process is ended after so many seconds in which none of its runs has ended; sooner where it is known to hang.
 QUIET_SECONDS, QUIET_TOOL_SECONDS, HANGING_SECONDS = 20, 25, 12
 SAVED_EVERY = 3  # seconds
-SPINNING = 8  # of what never ends at once: each keeps the GPU for its part of the time
+SPINNING = 16  # of what never ends at once: each keeps the GPU for its part of the time
 GROUP = 8  # mistakes of a stage that a tool is asked about together
 AHEAD = 2  # so many times as many mistakes are compiled ahead as there are cores
 SECONDS = 480  # for all of it
@@ -414,15 +414,30 @@ class Measured:
         with concurrent.futures.ThreadPoolExecutor(lanes) as pool:
             list(pool.map(lane, range(lanes)))
 
+    def _some(self, shown: bool, hangs: bool) -> list[Subject]:
+        """Of what is to be asked about; first of what nothing is known."""
+        some = [one for one in self.todo if (_is_shown(one), self._hangs(one)) == (shown, hangs)]
+        return sorted(some, key=lambda one: bool(one.mistake) and "gpu" in self.known[one.key])
+
+    @contextlib.contextmanager
+    def _compiled_meanwhile(self, some: list[Subject]) -> Iterator[None]:
+        """As many as there is time for: what hangs keeps the GPU busy, and no core."""
+        pool = concurrent.futures.ThreadPoolExecutor(build.jobs())
+        try:
+            for one in some:
+                pool.submit(planted.built, one, self.device.gpu.compute)
+            yield
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
     def all(self) -> None:
         """First what lessons show, then the others; what never ends after the rest of either, beside its like."""
         try:
             for shown in (True, False):
-                for hangs in (False, True):
-                    some = [one for one in self.todo if (_is_shown(one), self._hangs(one)) == (shown, hangs)]
-                    some.sort(key=lambda one: bool(one.mistake) and "gpu" in self.known[one.key])
-                    self._in_lanes(self._pieces(some))
-                self._in_lanes(self._put_off())
+                self._in_lanes(self._pieces(self._some(shown, hangs=False)))
+                with self._compiled_meanwhile(self._some(False, hangs=False) if shown else []):
+                    self._in_lanes(self._pieces(self._some(shown, hangs=True)))
+                    self._in_lanes(self._put_off())
         finally:
             self.problems.close()
             self.write()
