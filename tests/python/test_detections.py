@@ -115,8 +115,8 @@ def test_a_stage_runs_on_the_simulator_as_it_would_on_a_gpu(number):
     stage = stages.entry(number)
     library = stage_library(number) if number else host_streams.program()
     with executed(stage, library, Device("sim", None)) as runs:
-        assert set(runs.plain(2 if number else 1, 120)) == {"right"}
-        status, text = runs.under(["env", "-u", "SOMETHING"], 120)
+        assert set(runs.plain(2 if number else 1, 120, 60)) == {"right"}
+        status, text = runs.under(["env", "-u", "SOMETHING"], 120, 60)
         assert status == 0, text
 
 
@@ -125,7 +125,7 @@ def played(fake, monkeypatch, tmp_path):
     """played(plants) -> has the n-th mistake (0: the stage as it is) of naive be the fake stage with plant n."""
     monkeypatch.setattr(kernels, "cudart", lambda device: fake.cudart)
     monkeypatch.setattr(detections.provenance, "collect", lambda device, which: ORIGIN)
-    monkeypatch.setattr(detections, "TOOL_SECONDS", 0.5)
+    monkeypatch.setattr(detections, "QUIET_TOOL_SECONDS", 0.5)
     monkeypatch.setattr(recorded, "shipped", lambda *arguments, **more: [])
     tool = tmp_path / "bin/compute-sanitizer"
     tool.parent.mkdir()
@@ -174,7 +174,8 @@ def test_all_are_asked_and_each_answer_is_kept(played):
     assert "relative" in wrong["gpu"]["said"] and wrong["notes"] == ["C7519"]
     words = "Invalid __global__ read of size 4 bytes"
     assert wrong["memcheck"] == {"outcome": "found", "reports": 3, "said": words, "kinds": [words[:-16]]}
-    assert wrong["racecheck"] == {"outcome": "nothing"} and wrong["initcheck"] == {"outcome": "limit", "seconds": 0.5}
+    assert wrong["racecheck"] == {"outcome": "nothing"} and wrong["initcheck"] == {"outcome": "limit", "without": True}
+    assert clean["initcheck"]["outcome"] == "limit" and 0.5 < clean["initcheck"]["seconds"] < 60
     assert wrong["synccheck"]["outcome"] == "failed" and "no such device" in wrong["synccheck"]["said"]
     assert broken["gpu"] == {"outcome": "not compiled"} and "memcheck" not in broken
     run = recorded.load(played.file)["detections"]["runs"][wrong["run"]]
@@ -243,7 +244,7 @@ rm LOG.$$
 
 def test_what_a_tool_does_not_name_is_not_asked_about_alone(played, monkeypatch, tmp_path):
     log = tmp_path / "log"
-    monkeypatch.setattr(detections, "TOOL_SECONDS", 60)
+    monkeypatch.setattr(detections, "QUIET_TOOL_SECONDS", 60)
     (tmp_path / "bin/compute-sanitizer").write_text(REPORTING.replace("LOG", str(log)))
     said = played({"": 0, NAMES[0]: 2, NAMES[1]: 3}, beside=4)
     found = {row["mistake"]: [row[tool] for tool in sanitizer.TOOLS] for row in played.rows()}
@@ -310,20 +311,51 @@ def test_pieces_are_of_one_stage():
     assert all(len(piece) == 1 for piece in pieces if piece[0].stage.number == 0)
 
 
-def test_limits_follow_what_it_took():
-    times, stage = detections.Times(), stages.get("naive")
-    assert times.limit("memcheck", stage, 60) == 60
-    times.usual["memcheck", stage.name] = times.took["memcheck"] = [3.0, 4.0, 90.0]
-    assert times.limit("memcheck", stage, 60) == 40 and times.limit("memcheck", stage, 30) == 30
-    assert times.limit("memcheck", stage, 60, hangs=True) == 12 and times.limit("racecheck", stage, 60, True) == 30
-    times.usual["memcheck", stage.name] = [0.1]
-    assert times.limit("memcheck", stage, 60) == detections.LEAST_SECONDS
+def test_what_took_how_long_is_told():
+    times = detections.Times()
+    times.took["memcheck"] = [3.0, 4.0, 90.0]
     assert times.lines() == ["faults: memcheck: 4.0 s in the median, 90.0 s at most, 97 s for all 3"]
+
+
+def test_a_process_hangs_when_none_of_its_runs_ends(tmp_path, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(executing.time, "monotonic", lambda: now[0])
+    is_quiet = executing._is_quiet([(0, tmp_path / "a"), (1, tmp_path / "b")], 20)
+    now[0] = 15
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/result.json").write_text("{}")
+    assert not is_quiet("")
+    now[0] = 34
+    assert not is_quiet("")
+    now[0] = 36
+    assert is_quiet("")
+
+
+def test_where_a_tool_comes_to_no_end_on_the_stage_as_it_is_it_is_asked_nothing_else(played):
+    played({"": 0, NAMES[0]: 2})
+    rows = {row["mistake"]: row["initcheck"] for row in played.rows()}
+    assert rows[""]["outcome"] == "limit" and rows[NAMES[0]] == {"outcome": "limit", "without": True}
+
+
+def test_what_should_hang_has_its_turn_after_the_others_of_lessons(played, monkeypatch):
+    shown = [name for name in NAMES if _naive(name).caught_by][:2]
+    other = next(name for name in NAMES if not _naive(name).caught_by)
+    monkeypatch.setattr(detections.sanitizer, "version", lambda: "")
+    monkeypatch.setattr(detections, "_should_hang", lambda one: one.name == shown[0])
+    measured, own = [], detections.Measured.measure
+
+    def measure(self, piece, gpu):
+        measured.append([one.subject.name for one in piece])
+        own(self, piece, gpu)
+
+    monkeypatch.setattr(detections.Measured, "measure", measure)
+    played({"": 0, shown[0]: 1, shown[1]: 2, other: 3})
+    assert [sorted(piece) for piece in measured] == [["", shown[1]], [shown[0]], [other]]
 
 
 def test_tools_are_asked_late_of_what_hangs(played, monkeypatch, tmp_path):
     (tmp_path / "bin/compute-sanitizer").write_text(SANITIZER.replace("exec sleep 60", "exit 0"))
-    monkeypatch.setattr(detections, "RUN_SECONDS", 0.01)
+    monkeypatch.setattr(executing, "run_for", lambda command, _, *more: signals.run_for(command, 0.01, *more))
     asked = []
     monkeypatch.setattr(detections.Measured, "_probe", lambda *arguments: None)
     monkeypatch.setattr(
@@ -361,10 +393,10 @@ def test_a_gpu_that_no_longer_answers_ends_it(played, monkeypatch):
 
 def test_a_run_that_never_ends_is_told(played, monkeypatch):
     monkeypatch.setattr(detections.sanitizer, "version", lambda: "")
-    monkeypatch.setattr(detections, "RUN_SECONDS", 0.01)
+    monkeypatch.setattr(executing, "run_for", lambda command, _, *more: signals.run_for(command, 0.01, *more))
     played({"": 0})
     assert played.rows()[0]["gpu"] == {
-        "runs": 1, "wrong": 0, "outcome": "hang", "seconds": 0.0, "said": "hang: never ended",
+        "runs": 1, "wrong": 0, "outcome": "hang", "seconds": detections.QUIET_SECONDS, "said": "hang: never ended",
     }  # fmt: skip
 
 
@@ -447,8 +479,9 @@ def test_the_page_counts_what_was_asked_and_says_what_was_not(page):
     (asked,) = text("counts")[0]
     assert "Fake, driver 580.1, compute-sanitizer 2026.1, now, commit abc" in asked
     alarms = {line[0]: line[1:] for line in text("clean")}
-    assert alarms["racecheck"] == ["1", "1", "1", "0", "01_naive (1 report)"], "its report of a mistake says nothing"
-    assert alarms["initcheck"][:2] == ["not run"] * 2
+    of_racecheck = ["1", "1", "1", "0", "0", "01_naive (1 report)"]
+    assert alarms["racecheck"] == of_racecheck, "its report of a mistake says nothing"
+    assert alarms["initcheck"] == ["1", "0", "", "", "1", "01_naive (no end)"]
     assert alarms["memcheck"][:2] == ["1", "0"]
     assert alarms["synccheck"][:2] == ["1", "1"] and "1 or more reports" in alarms["synccheck"][-1]
     (line,) = [line for line in text("list") if line[-1] == f"`make stage-01 break ARGS={lesson.name}`"]
@@ -467,6 +500,7 @@ def test_where_there_are_false_alarms_a_report_of_another_kind_counts():
         return detections_page._reports(row, clean, "racecheck")
 
     assert cell([war], [war]) == cell([raw], None) == detections_page.Cell("9 reports, and without it", False)
+    assert not cell([war, "Error: Race reported"], [war]).noticed, "that is the same, summed up"
     assert cell([war, raw], [war], more=True) == detections_page.Cell("9 or more reports, of another kind", True)
     assert cell([war], [raw], "") == detections_page.Cell("9 reports", True), "a false alarm"
     known = {"mistake": "x", "racecheck": {"outcome": "found", "reports": 1, "said": "y", "kinds": [war]}}

@@ -35,6 +35,11 @@ def simulator(one: Subject) -> Cell:
     return Cell(words.get(one.mistake.caught_by, one.mistake.caught_by), True)
 
 
+def _said_kinds(said: dict) -> set[str]:
+    """Of a cell's reports. Racecheck's analysis, "Race reported between ...", repeats hazards, if it is printed."""
+    return {one for one in said.get("kinds", ()) if "Race reported" not in one}
+
+
 def _reports(row: dict, clean: dict | None, tool: str) -> Cell:
     """Of a tool of compute-sanitizer. What it reports of the stage as it is, too, is no detection; a report of another
     kind is."""
@@ -46,7 +51,7 @@ def _reports(row: dict, clean: dict | None, tool: str) -> Cell:
     if said["outcome"] == "nothing":
         return Cell("nothing", False)
     if said["outcome"] == "limit" and "said" not in said:
-        return Cell("limit reached")
+        return Cell("limit reached" + ", and without it" * said.get("without", False))
     count = said.get("reports", 1)
     more = " or more" * (said["outcome"] == "limit" or said.get("more", False))
     words = f"{count}{more} report{'s' * (count != 1 or bool(more))}"
@@ -55,7 +60,7 @@ def _reports(row: dict, clean: dict | None, tool: str) -> Cell:
         return Cell(words, True)
     if "said" not in alarm or alarm["outcome"] == "failed":
         return Cell(f"{words}, no verdict without it")
-    if {*said.get("kinds", ())} - {*alarm.get("kinds", said.get("kinds", ()))}:
+    if "kinds" in alarm and _said_kinds(said) - _said_kinds(alarm):
         return Cell(f"{words}, of another kind", True)
     return Cell(f"{words}, and without it", False)
 
@@ -156,7 +161,7 @@ def _kinds(found: Matrix) -> str:
 def _clean(found: Matrix) -> str:
     """What each tool says of the stages as they are; and where it says something, of their mistakes."""
     own = [one for one in found.subjects if not one.mistake]
-    rows = [["warpsim", str(len(own)), "0", "", "", ""]]
+    rows = [["warpsim", str(len(own)), "0", "", "", "0", ""]]
     for tool in TOOLS:
         cells = {one.stage.name: found.cells[one.key][tool] for one in own}
         known = [name for name, cell in cells.items() if cell.noticed is not None]
@@ -164,9 +169,12 @@ def _clean(found: Matrix) -> str:
         theirs = [found.cells[one.key][tool] for one in found.planted() if one.stage.name in alarms]
         theirs = [cell for cell in theirs if cell.noticed is not None]
         of_mistakes = [str(len(theirs)), str(sum(cell.noticed for cell in theirs))] if alarms else ["", ""]
-        count = str(len(alarms)) if known else NOT_RUN
-        rows.append([tool, str(len(known) or NOT_RUN), count, *of_mistakes, ", ".join(alarms.values())])
-    return table(["tool", "stages", "with a false alarm", "their mistakes", "noticed", "which stages"], rows)
+        endless = {name: f"{name} (no end)" for name, cell in cells.items() if cell.words.startswith("limit")}
+        asked = known or endless
+        counts = [str(len(alarms)), *of_mistakes, str(len(endless))] if asked else [NOT_RUN, "", "", ""]
+        named = [(alarms | endless)[name] for name in cells if name in alarms | endless]
+        rows.append([tool, str(len(known) + len(endless) or NOT_RUN), *counts, ", ".join(named)])
+    return table(["tool", "stages", "false alarms", "their mistakes", "noticed", "no end", "which stages"], rows)
 
 
 def _more(found: Matrix) -> str:

@@ -31,12 +31,11 @@ from flashladder.measuring.planted import Subject
 from flashladder.measuring.sanitizer import TOOLS
 
 RUNS = 5  # of each problem, where results are compared
-RUN_SECONDS, TOOL_SECONDS = 30, 60  # after which a run has not ended, and one under a tool, at the latest:
-TIMES, HANGING_TIMES = 10, 3  # after so many times what runs of the stage took, and of what hangs without a tool
-LEAST_SECONDS, LEAST_HANGING_SECONDS = 15, 10  # but not sooner
+# A process is ended after so many seconds in which none of its runs has ended; sooner where it is known to hang.
+QUIET_SECONDS, QUIET_TOOL_SECONDS, HANGING_SECONDS = 20, 25, 12
 SAVED_EVERY = 3  # seconds
-SPINNING = 8  # of what never ends at once: each keeps the GPU for its part of the time
-GROUP = 6  # mistakes of a stage that a tool is asked about together
+SPINNING = 16  # of what never ends at once: each keeps the GPU for its part of the time
+GROUP = 8  # mistakes of a stage that a tool is asked about together
 AHEAD = 2  # so many times as many mistakes are compiled ahead as there are cores
 SECONDS = 480  # for all of it
 KIND = "detections"  # of recorded.INSIDE
@@ -109,26 +108,13 @@ class Choice:
 
 
 class Times:
-    """Seconds that each thing took, by its name and what it was done for."""
+    """Seconds that each thing took, by its name."""
 
     def __init__(self) -> None:
         self.took: dict[str, list[float]] = collections.defaultdict(list)
-        self.usual: dict[tuple[str, str], list[float]] = collections.defaultdict(list)
 
     def add(self, what: str, began: float) -> None:
         self.took[what].append(time.monotonic() - began)
-
-    def ended(self, what: str, stage: Stage, began: float) -> None:
-        """By itself: so limit() may go by it."""
-        self.usual[what, stage.name].append(time.monotonic() - began)
-
-    def limit(self, what: str, stage: Stage, most: float, hangs: bool = False) -> float:
-        """For what should take as long as it took of the stage until now: so many times the median."""
-        usual = self.usual.get((what, stage.name))
-        if not usual:
-            return most / 2 if hangs else most
-        times, least = (HANGING_TIMES, LEAST_HANGING_SECONDS) if hangs else (TIMES, LEAST_SECONDS)
-        return min(most, max(least, times * statistics.median(usual)))
 
     def lines(self) -> list[str]:
         """What is dear."""
@@ -140,15 +126,15 @@ class Times:
         ]
 
 
-def compared(runs: Kernels | Program, seconds: float) -> dict:
+def compared(runs: Kernels | Program, seconds: float, quiet: float) -> dict:
     """What comes of a few runs of each problem, one after the other: how many there were, and how many were wrong."""
-    outcomes = runs.plain(RUNS, seconds)
+    outcomes = runs.plain(RUNS, seconds, quiet)
     words = [one for one in outcomes if one != "right"]
     found = {"runs": len(outcomes), "wrong": sum(one.startswith("wrong") for one in words)}
     ended = next((one for one in words if not one.startswith("wrong")), "")
     found["outcome"] = ended.partition(":")[0] or ("wrong" if words else "right")
     if found["outcome"] == "hang":
-        found["seconds"] = round(seconds, 1)
+        found["seconds"] = quiet
     if words:
         found["said"] = (ended or words[0])[:160]
     return found
@@ -182,10 +168,6 @@ def _answered(cell: dict | None, tool: str, run: dict) -> bool:
 def _is_shown(one: Subject) -> bool:
     """By a lesson, or the stage as it is."""
     return not one.mistake or bool(one.mistake.caught_by)
-
-
-def _alarms(row: dict, tool: str) -> bool:
-    return "said" in row.get(tool, {}) and row[tool]["outcome"] != "failed"
 
 
 def _should_hang(one: Subject) -> bool:
@@ -232,9 +214,12 @@ class Measured:
         self.runs = {date: run for record in [*known, before] for date, run in record.get("runs", {}).items()}
         rows = [*(row for record in known for row in record["planted"]), *self.rows]
         self.known = {one.key: self._answers(_known(rows, one)) for one in subjects}
-        # Of a stage as it is, a tool's false alarms.
-        self.alarms = {
-            (row["stage"], tool) for row in rows if not row["mistake"] for tool in TOOLS if _alarms(row, tool)
+        # By stage and tool: what is said of the stage as it is.
+        self.of_clean = {
+            (one.stage.name, tool): self.known[one.key][tool]["outcome"]
+            for one in subjects
+            for tool in TOOLS
+            if not one.mistake and tool in self.known[one.key]
         }
         todo = subjects if choice.names else [one for one in subjects if not self._is_whole(self.known[one.key])]
         self.left_out = len(subjects) - len(todo)
@@ -277,7 +262,8 @@ class Measured:
     def write(self) -> None:
         if not self.rows:
             return
-        limits = {"runs": RUNS, "run_seconds": RUN_SECONDS, "tool_seconds": TOOL_SECONDS, "beside": self.choice.beside}
+        limits = {"runs": RUNS, "quiet_seconds": QUIET_SECONDS, "quiet_tool_seconds": QUIET_TOOL_SECONDS}
+        limits |= {"quiet_hanging_seconds": HANGING_SECONDS, "beside": self.choice.beside}
         origin = {key: value for key, value in self.provenance.items() if key != "kernels"}
         self.runs[self.run] = origin | {"compute-sanitizer": sanitizer.version(), "under_tools": NARROW} | limits
         record = {"version": 1, "provenance": self.provenance, "runs": self.runs, "planted": self.rows}
@@ -315,45 +301,42 @@ class Measured:
         if one.runs is None:
             self._learned(one, "gpu", {"outcome": "not compiled"})
             return
-        stage = one.subject.stage
         hangs = self._hangs(one.subject)
         with self._process(hangs):
-            began, seconds = time.monotonic(), self.times.limit("results", stage, RUN_SECONDS, hangs)
-            found = compared(one.runs, min(seconds, self.ends - began))
+            began = time.monotonic()
+            found = compared(one.runs, self.ends - began, HANGING_SECONDS if hangs else QUIET_SECONDS)
         self.times.add("results" + ", never ended" * (found["outcome"] == "hang"), began)
-        if found["outcome"] != "hang":
-            self.times.ended("results", stage, began)
         self._learned(one, "gpu", found)
 
     def _ask(self, tool: str, some: list[Waiting]) -> None:
         """What a tool says of each: of those whose runs end asked together first, of the others alone. Where it has
-        something to say of the stage as it is, its reports would be of the first alone."""
+        something to say of the stage as it is, its reports would be of the first alone; and where it comes to no end
+        there, it is not asked."""
         if clean := [one for one in some if not one.subject.mistake]:
             self._ask_alone(tool, clean[0])
         some = [one for one in some if one not in clean]
-        together = [one for one in some if one.outcome in ("right", "wrong")]
-        if some and (some[0].subject.stage.name, tool) in self.alarms:
-            together = []
-        alone = [one for one in some if one not in together]
-        while len(together) > 1:
-            together, apart = self._ask_together(tool, together)
+        of_clean = self.of_clean.get((some[0].subject.stage.name, tool), "nothing") if some else ""
+        if of_clean == "limit":
+            for one in some:
+                self._learned(one, tool, {"outcome": "limit", "without": True})
+            return
+        left = [one for one in some if one.outcome in ("right", "wrong") and of_clean == "nothing"]
+        alone = [one for one in some if one not in left]
+        while len(left) > 1:
+            left, apart = self._ask_together(tool, left)
             alone += apart
-        if alone := [*alone, *together]:
+        if alone := [*alone, *left]:
             with concurrent.futures.ThreadPoolExecutor(len(alone)) as pool:
                 list(pool.map(lambda one: self._ask_alone(tool, one), alone))
 
     def _ask_together(self, tool: str, some: list[Waiting]) -> tuple[list, list]:
         """Those that are to be asked about together once more, and alone."""
-        stage = some[0].subject.stage
         with self.room:
-            began = time.monotonic()
-            seconds = min(len(some), 2) * self.times.limit(tool, stage, TOOL_SECONDS)
-            runs = [one.runs for one in some]
-            status, text, ended = together(runs, sanitizer.command(tool, "host"), min(seconds, self.ends - began))
+            began, runs = time.monotonic(), [one.runs for one in some]
+            command = sanitizer.command(tool, "host")
+            status, text, ended = together(runs, command, self.ends - began, QUIET_TOOL_SECONDS)
         known = sanitizer.told_apart(text, [own.library.name for own in runs], ended)
         self.times.add(f"{tool} of {len(some)} at once", began)
-        if status != 124:
-            self.times.ended(tool, stage, began)
         for one in some:
             if cell := known.get(one.runs.library.name):
                 self._learned(one, tool, cell)
@@ -362,24 +345,25 @@ class Measured:
         return ([], apart + left) if len(left) == len(some) or status == 124 and not known else (left, apart)
 
     def _ask_alone(self, tool: str, one: Waiting) -> None:
-        stage, hangs = one.subject.stage, one.outcome == "hang"
+        hangs = one.outcome == "hang"
         with self._process(hangs):
-            began, seconds = time.monotonic(), self.times.limit(tool, stage, TOOL_SECONDS, hangs)
-            status, text = one.runs.under(sanitizer.command(tool), min(seconds, self.ends - began))
-        self.times.add(tool + ", ended by force" * (status == 124), began)
-        if status != 124:
-            self.times.ended(tool, stage, began)
-        found = sanitizer.cell(tool, status, text, seconds)
+            began = time.monotonic()
+            quiet = HANGING_SECONDS if hangs else QUIET_TOOL_SECONDS
+            status, text = one.runs.under(sanitizer.command(tool), self.ends - began, quiet)
+        found = sanitizer.cell(tool, status, text, time.monotonic() - began)
+        self.times.add(tool + ", no end" * (found["outcome"] == "limit"), began)
         self._learned(one, tool, found)
-        if not one.subject.mistake and _alarms({tool: found}, tool):
-            self.alarms.add((stage.name, tool))
+        if not one.subject.mistake and time.monotonic() < self.ends:
+            self.of_clean[one.subject.stage.name, tool] = found["outcome"]
 
     def _probe(self, after: Subject, gpu: str) -> None:
         """Whether the GPU still runs the first kernel of the ladder."""
         stage = stages.get(PROBE)
         product, _ = planted.built(Subject(stage), self.device.gpu.compute)
         with executed(stage, product, self.device, self.problems.of(stage, self.times), gpu) as runs, self.room:
-            if not any(runs.plain(1, RUN_SECONDS) == ["right"] for _ in range(2)):  # others keep it busy
+            if not any(
+                runs.plain(1, 2 * QUIET_SECONDS, QUIET_SECONDS) == ["right"] for _ in range(2)
+            ):  # others keep it busy
                 self.stopped = f"{after.stage.id} {after.name}"
 
     def _pieces(self, subjects: list[Subject]) -> Iterator[list[Waiting]]:
@@ -430,15 +414,30 @@ class Measured:
         with concurrent.futures.ThreadPoolExecutor(lanes) as pool:
             list(pool.map(lane, range(lanes)))
 
+    def _some(self, shown: bool, hangs: bool) -> list[Subject]:
+        """Of what is to be asked about; first of what nothing is known."""
+        some = [one for one in self.todo if (_is_shown(one), self._hangs(one)) == (shown, hangs)]
+        return sorted(some, key=lambda one: bool(one.mistake) and "gpu" in self.known[one.key])
+
+    @contextlib.contextmanager
+    def _compiled_meanwhile(self, some: list[Subject]) -> Iterator[None]:
+        """As many as there is time for: what hangs keeps the GPU busy, and no core."""
+        pool = concurrent.futures.ThreadPoolExecutor(build.jobs())
+        try:
+            for one in some:
+                pool.submit(planted.built, one, self.device.gpu.compute)
+            yield
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
     def all(self) -> None:
         """First what lessons show, then the others; what never ends after the rest of either, beside its like."""
         try:
             for shown in (True, False):
-                for hangs in (False, True):
-                    some = [one for one in self.todo if (_is_shown(one), self._hangs(one)) == (shown, hangs)]
-                    some.sort(key=lambda one: bool(one.mistake) and "gpu" in self.known[one.key])
-                    self._in_lanes(self._pieces(some))
-                self._in_lanes(self._put_off())
+                self._in_lanes(self._pieces(self._some(shown, hangs=False)))
+                with self._compiled_meanwhile(self._some(False, hangs=False) if shown else []):
+                    self._in_lanes(self._pieces(self._some(shown, hangs=True)))
+                    self._in_lanes(self._put_off())
         finally:
             self.problems.close()
             self.write()

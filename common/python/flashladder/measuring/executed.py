@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -123,12 +123,12 @@ class Kernels:
                 made.append((at, folder))
         return made
 
-    def plain(self, rounds: int, seconds: float) -> list[str]:
+    def plain(self, rounds: int, seconds: float, quiet: float) -> list[str]:
         """What came of each run, up to the first that did not end: "right", or "wrong", "error", "hang", "refused",
-        with words behind a colon."""
+        with words behind a colon. It hangs where for `quiet` seconds no run has ended."""
         with tempfile.TemporaryDirectory(dir=self.folder) as name:
             runs = self._folders(Path(name), rounds, False)
-            status, text = run_for(_worker(runs), seconds, self.env)
+            status, text = run_for(_worker(runs), seconds, self.env, _is_quiet(runs, quiet))
             outcomes, known = [], {}
             for at, folder in runs:
                 told = answer(folder)
@@ -140,28 +140,47 @@ class Kernels:
                     break
                 files = tuple((folder / f"{one}.npy").resolve() for one in told["written"])
                 if (at, files) not in known:  # runs with the same outputs have the same files
-                    outputs = {one: np.load(file) for one, file in zip(told["written"], files, strict=True)}
+                    outputs = {
+                        one: np.load(file, mmap_mode="r") for one, file in zip(told["written"], files, strict=True)
+                    }
                     known[at, files] = self.problems.compared(at, outputs, told["description"])
                 outcomes.append(known[at, files])
         return outcomes
 
-    def under(self, command: list[str], seconds: float) -> tuple[int, str]:
+    def under(self, command: list[str], seconds: float, quiet: float) -> tuple[int, str]:
         """(status, output) of one run of each problem under a command."""
-        return together([self], command, seconds)[:2]
+        return together([self], command, seconds, quiet)[:2]
 
 
 def _worker(runs: list[tuple[int, Path]]) -> list[str]:
     return [sys.executable, "-m", "flashladder.running.worker", *(str(folder) for _, folder in runs)]
 
 
-def together(some: list[Kernels], command: list[str], seconds: float) -> tuple[int, str, list[bool]]:
+def _is_quiet(runs: list[tuple[int, Path]], seconds: float) -> Callable[[str], bool]:
+    """For run_for: whether for so many seconds none of the runs has come to its end."""
+    ended, since = 0, time.monotonic()
+
+    def asked(_: str) -> bool:
+        nonlocal ended, since
+        now = sum((folder / "result.json").exists() for _, folder in runs)
+        if now > ended:
+            ended, since = now, time.monotonic()
+        return time.monotonic() > since + seconds
+
+    return asked
+
+
+def together(some: list[Kernels], command: list[str], seconds: float, quiet: float) -> tuple[int, str, list[bool]]:
     """(status, output, of which of them all runs came to their end) of one run of each problem of several libraries,
     one after the other in one process under a command."""
     with contextlib.ExitStack() as stack:
         places = [Path(stack.enter_context(tempfile.TemporaryDirectory(dir=one.folder))) for one in some]
         runs = [one._folders(place, 1, True) for one, place in zip(some, places, strict=True)]
         env = some[0].env | some[0].problems.stage.fewer
-        status, text = run_for([*command, *_worker(sum(runs, []))], seconds, env, sanitizer.enough())
+        is_quiet, has_said_enough = _is_quiet(sum(runs, []), quiet), sanitizer.enough()
+        status, text = run_for(
+            [*command, *_worker(sum(runs, []))], seconds, env, lambda text: is_quiet(text) or has_said_enough(text)
+        )
         answers = [[answer(folder) for _, folder in own] for own in runs]
         return status, text, [all(told and told["status"] == "ok" for told in own) for own in answers]
 
@@ -174,10 +193,10 @@ class Program:
         self.command = [str(executable), *(word for key, value in variants.items() for word in (f"--{key}", value))]
         self.env = environment(device) | {"FLASHLADDER_STAGE_LIBRARIES": str(build_directory() / "lib")} | env
 
-    def plain(self, rounds: int, seconds: float) -> list[str]:
+    def plain(self, rounds: int, seconds: float, quiet: float) -> list[str]:
         outcomes = []
         for _ in range(rounds):
-            status, text = run_for(self.command, seconds, self.env)
+            status, text = run_for(self.command, min(seconds, quiet), self.env)
             wrong = next((line.strip() for line in text.splitlines() if "WRONG" in line), "")
             known = {0: "right", WRONG_RESULT: f"wrong: {wrong}", 124: "hang: never ended"}
             outcomes.append(known.get(status, f"error: status {status}: {text.strip()[-120:]}"))
@@ -185,8 +204,9 @@ class Program:
                 break
         return outcomes
 
-    def under(self, command: list[str], seconds: float) -> tuple[int, str]:
-        return run_for([*command, *self.command], seconds, self.env, sanitizer.enough())
+    def under(self, command: list[str], seconds: float, quiet: float) -> tuple[int, str]:
+        """It is slower than a library's small problems, and has three times as long."""
+        return run_for([*command, *self.command], min(seconds, 3 * quiet), self.env, sanitizer.enough())
 
 
 @contextlib.contextmanager
