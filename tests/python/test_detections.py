@@ -509,6 +509,14 @@ def test_where_there_are_false_alarms_a_report_of_another_kind_counts():
         assert detections_page._reports(known, of_clean, "racecheck") == unknown
 
 
+def test_what_gave_no_verdict_is_not_called_not_run():
+    found = object.__new__(detections_page.Matrix)
+    naive = [Subject(stages.get("naive"), _naive(name)) for name in NAMES[:2]]
+    cells = [detections_page.Cell("limit reached"), detections_page.Cell()]
+    found.cells = {one.key: {"memcheck": cell} for one, cell in zip(naive, cells, strict=True)}
+    assert found.count(naive, "memcheck") == "0 of 0" and found.count(naive[1:], "memcheck") == "not run"
+
+
 def test_the_page_says_where_another_tool_finds_more(page):
     text, lesson = page
     more = {line[0] for line in text("more")}

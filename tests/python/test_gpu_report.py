@@ -54,10 +54,14 @@ def test_a_part_builds_what_it_needs(monkeypatch, tmp_path):
     report(tmp_path, "host_streams").build(("bench",))
     report(tmp_path).build(("bench", "verify"))
     report(tmp_path, "backward_naive").build(("verify", "bench"))
+    mistakes = report(tmp_path, "swizzle", "backward_naive")
+    mistakes.planted = gpu_report.detections.Choice()
+    mistakes.build(("faults",))
     assert built[:2] == [["stage_01", "stage_05"], ["stage_05", "warpsim_cudart"]]
     assert built[2] == ["stage_00", "stage_03", "stage_09"], "stage 00 runs kernels of others"
     assert built[3] == [], "the tests want all there is"
     assert built[4] == ["stage_13", "stage_40"], "O and the log-sum-exp are a forward stage's"
+    assert built[5] == ["stage_01"], "kernels with mistakes are compiled one by one, and so are these stages"
 
 
 def test_there_are_few_parts_and_each_has_its_function():

@@ -113,9 +113,9 @@ class Matrix:
 
     def count(self, some: Iterable[Subject], tool: str) -> str:
         """ "3 of 7": noticed, of those with a verdict."""
-        found = [self.cells[one.key][tool].noticed for one in some]
-        known = [one for one in found if one is not None]
-        return f"{sum(known)} of {len(known)}" if known else NOT_RUN
+        found = [self.cells[one.key][tool] for one in some]
+        known = [cell.noticed for cell in found if cell.noticed is not None]
+        return f"{sum(known)} of {len(known)}" if known or any(cell != Cell() for cell in found) else NOT_RUN
 
 
 @cache
