@@ -1,5 +1,6 @@
 """Runs what the browser's page runs, by the same entry (common/browser): as a program of this machine, and by node."""
 
+import importlib.util
 import json
 import os
 import re
@@ -97,6 +98,12 @@ def in_node(ptx: str, request: str, folder: Path) -> dict:
 def need_emscripten() -> None:
     if not browser.find_emscripten():
         pytest.skip("no emcc on PATH: apt install emscripten")
+
+
+def axe() -> Path | None:
+    """axe-core's file, where the package that brings it is installed."""
+    package = importlib.util.find_spec("axe_playwright_python")
+    return Path(package.origin).with_name("axe.min.js") if package else None
 
 
 def node(*command: object, cwd: Path | None = None, given: str | None = None, limit: int = 300) -> str:

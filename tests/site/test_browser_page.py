@@ -145,17 +145,19 @@ def page_of(folder: Path, compiler: bool) -> None:
     theme = importlib.util.find_spec("furo")
     if theme:
         shutil.copy(Path(theme.origin).parent / "theme/furo/static/styles/furo.css", folder)
-    boxes = '<div class="page"><div class="main"><div class="content"><article id="furo-main-content"><section>'
+    boxes = '<div class="page"><div class="main"><div class="content"><article role="main" id="furo-main-content">'
     for name, text in run_page.texts().items():
         body = re.search(r"```\{raw\} html\n(.*?)```", text, re.S)[1]
         (folder / name).with_suffix(".html").write_text(
-            '<!doctype html><html><head><title>page</title><meta charset="utf-8">'
+            '<!doctype html><html lang="en"><head><title>page</title><meta charset="utf-8">'
             '<link rel="stylesheet" href="furo.css">'
             '<meta name="viewport" content="width=device-width,initial-scale=1">'
-            f"</head><body>{boxes}{body}</section></article></div></div></div></body></html>"
+            f"</head><body>{boxes}<section><h1>Page</h1>{body}</section></article></div></div></div></body></html>"
         )
     shutil.copy(Path(__file__).with_name("driver.html"), folder)
     shutil.copytree(run_page.FILES.parent / "static", folder / "_static")
+    if page_runs.axe():
+        shutil.copy(page_runs.axe(), folder / "axe.js")
     cells = [{"cell_type": "code", "source": f"%%write {name}"} for name in TASKS]
     links = [lesson_pages.in_the_page(cell, stages.get("swizzle"))["source"] for cell in cells]
     (folder / "notebooks").mkdir()
@@ -284,8 +286,20 @@ def test_a_run_can_be_cancelled(in_chromium):
     assert in_chromium["cancelled"] == ["Cancelled.", 0]
 
 
-def test_without_a_compiler_the_page_runs_what_is_shipped_and_says_why_no_more(shipped, tmp_path_factory):
-    seen = driven(chromium, "readOnly", tmp_path_factory)
+@pytest.fixture(scope="module")
+def read_only(shipped, tmp_path_factory) -> dict:
+    return driven(chromium, "readOnly", tmp_path_factory)
+
+
+def test_axe_has_no_objection_to_what_a_run_shows(read_only):
+    if page_runs.axe() is None:
+        pytest.skip("axe-core is not there: pip install axe-playwright-python")
+    assert set(read_only["objections"]) == {"verdict", "lines", "banks", "timeline"}
+    assert not any(read_only["objections"].values()), read_only["objections"]
+
+
+def test_without_a_compiler_the_page_runs_what_is_shipped_and_says_why_no_more(read_only):
+    seen = read_only
     assert seen["readOnly"] and "make page" in seen["words"]
     assert seen["right"][0].startswith("04 Tensor cores: right, ") and "times fewer wavefronts" in seen["right"][1]
     assert [words.partition(":")[0] for words in seen["edited"]] == ["05 Swizzle"]

@@ -3,10 +3,12 @@
 import json
 import re
 from pathlib import PurePosixPath
+from types import SimpleNamespace
 
 import pytest
 
 from flashladder.classroom import exercise
+from flashladder.commands import docs
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT
 from flashladder.ladder import stages
@@ -76,6 +78,29 @@ def test_a_notebooks_anchors_are_jupyters(tmp_path):
     assert not links.faults(root, sources.pages(root))
     project(root, docs__a_md="[x](../notebooks/n.ipynb#the-map)")
     assert "The-map" in links.faults(root, sources.pages(root))[0]
+
+
+def test_a_pictures_words_do_not_run_together():
+    text = sources.one_line_each("![eight\nwavefronts](a.svg)\n[of\none](b)")
+    assert text == "![eight wavefronts](a.svg)\n[of\none](b)"
+
+
+def test_a_new_page_is_listed_on_pages_that_were_built_before(tmp_path, monkeypatch):
+    monkeypatch.setenv("FLASHLADDER_BUILD", str(tmp_path))
+    monkeypatch.setattr(docs, "missing", lambda: [])
+    pages, asked = [PurePosixPath("a.md"), PurePosixPath("b/c.ipynb")], []
+    monkeypatch.setattr(docs.sources, "collect", lambda folder: pages)
+    failed = SimpleNamespace(returncode=1)
+    monkeypatch.setattr(docs.subprocess, "run", lambda command, **_: asked.append(command) or failed)
+    html = docs.site_directory() / "html"
+    (html / "b").mkdir(parents=True)
+    for name in ("a.html", "b/c.html"):
+        with pytest.raises(FlashLadderError, match="Sphinx objects"):
+            docs.run()
+        (html / name).touch()
+    with pytest.raises(FlashLadderError, match="Sphinx objects"):
+        docs.run()
+    assert ["-a" in command for command in asked] == [True, True, False]
 
 
 def test_rewriting_leaves_code_and_the_world_alone():
@@ -182,6 +207,11 @@ def test_each_stage_with_exercises_is_on_the_page_or_has_a_sentence():
     for stage in others:
         assert any(first <= stage.number <= last for first, last in ranges), stage.id
         assert not lesson_pages.in_the_page(a_task(stage), stage)
+
+
+def test_stages_without_exercises_are_named_on_their_page():
+    without = [one.id for one in stages.all_parts() if not exercise.exercises(one)]
+    assert without and f"Stages without exercises: {', '.join(without)}." in page_exercises.elsewhere()[-1]
 
 
 def test_exercises_on_several_gpus_would_have_a_sentence(monkeypatch):

@@ -32,8 +32,11 @@ struct vector {
 template <typename T>
 struct span {
     span(const vector<remove_cv_t<T>> &);
+    template <size_t count>
+    span(T (&)[count]);
     T *begin() const;
     T *end() const;
+    T &back() const;
 };
 struct string {
     string();

@@ -33,7 +33,7 @@ function table(heads, rows) {
 
 // Sums and details of one launch; nothing is counted where it failed.
 function counters(launch) {
-  const parts = [node("h4", {}, launch.kernel)];
+  const parts = [node("h2", {}, launch.kernel)];
   const sizes = `Grid (${launch.grid.join(", ")}), block (${launch.block.join(", ")})`;
   const ofBlock = `${count(launch.shared_bytes)} bytes of shared memory`;
   parts.push(node("p", { class: "note" }, `${sizes}, ${ofBlock}.`));

@@ -122,7 +122,7 @@ function viewer(launch, sources) {
   next.addEventListener("click", () => go(moving(at, 1)));
   slider.addEventListener("input", () => go(Number(slider.value) - 1));
   menu.addEventListener("change", draw);
-  const heads = ["", "did in this step", "and is now"].map((text) => node("th", { scope: "col" }, text));
+  const heads = ["warp", "did in this step", "and is now"].map((text) => node("th", { scope: "col" }, text));
   const rows = node("table", { class: "warps" }, node("thead", {}, node("tr", {}, ...heads)), table);
   const controls = node("div", { class: "stepping" }, node("label", { for: "run-warp" }, "Step with"), menu, back, next, slider, said);
   draw();
@@ -134,7 +134,7 @@ export function stepping(trace, sources) {
   const launches = (trace?.launches ?? []).filter((one) => one.traced.length && !one.traced[0].cut);
   if (!launches.length) return [];
   return [
-    node("h3", {}, "The warps, step by step"),
+    node("h2", {}, "The warps, step by step"),
     node(
       "p",
       { class: "note" },

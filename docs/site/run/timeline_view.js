@@ -23,9 +23,9 @@ function shares(timeline) {
       const part = own.reduce((sum, { start, end }) => sum + end - start, 0) / timeline.end;
       return node("td", { class: "number" }, `${Math.round(100 * part)}%`);
     });
-    return node("tr", {}, node("th", { scope: "row" }, `warp ${warp}`), ...cells);
+    return node("tr", {}, node("th", { scope: "row" }, String(warp)), ...cells);
   });
-  const heads = ["", ...kinds.map((kind) => NAMES[kind])].map((text) => node("th", { scope: "col" }, text));
+  const heads = ["warp", ...kinds.map((kind) => NAMES[kind])].map((text) => node("th", { scope: "col" }, text));
   const table = node("table", { class: "counters" }, node("thead", {}, node("tr", {}, ...heads)), node("tbody", {}, ...rows));
   return node("details", {}, node("summary", {}, "Shares of the clocks, by warp"), node("div", { class: "scroll", tabindex: "0" }, table));
 }
@@ -142,7 +142,7 @@ export function clocksPart(trace, file, clocks) {
   const show = (launch) =>
     launch.error ? [node("p", {}, "This launch failed: the model replays whole launches alone.")] : view(launch, clocks, file);
   return [
-    node("h3", {}, "When the warps do it, by a model"),
+    node("h2", {}, "When the warps do it, by a model"),
     node("p", { class: "note" }, ...words),
     ...byLaunch("run-clocks-launch", launches, show),
   ];

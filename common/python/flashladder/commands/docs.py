@@ -14,7 +14,7 @@ from flashladder.core.console import plural, say
 from flashladder.core.environment import for_python
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, build_directory
-from flashladder.site import built, pictures, run_page, sources
+from flashladder.site import built, pictures, run_page, sources, styles
 
 NEEDED = {"sphinx": "sphinx", "myst_nb": "myst-nb", "furo": "furo"}
 
@@ -38,6 +38,8 @@ def run(extra: list[str] = ()) -> int:
     began = time.monotonic()
     folder = site_directory()
     pages = sources.collect(folder / "source")
+    if not all((folder / "html" / page).with_suffix(".html").exists() for page in pages):
+        extra = ["-a", *extra]  # each page lists all others, so a new one is on all of them
     command = [sys.executable, "-m", "sphinx", "-b", "html", "-W", "--keep-going", "-q", "-j", "auto"]
     command += ["-c", ROOT / "docs/site", "-d", folder / "read", *extra, folder / "source", folder / "html"]
     # Pictures and caches that packages write when they are imported belong to nobody's home.
@@ -47,6 +49,7 @@ def run(extra: list[str] = ()) -> int:
         raise FlashLadderError("Sphinx objects to the pages, see above; a warning is an error here.")
     run_page.copy_files(folder / "html")
     pictures.write(folder / "html/_static")
+    styles.put_into_pages(folder / "html")
     wrong = built.faults(folder / "html")
     if wrong:
         raise FlashLadderError(f"{plural(len(wrong), 'link')} of the built pages lead nowhere:\n" + "\n".join(wrong))

@@ -46,12 +46,16 @@ def _why_not(stage: Stage) -> str:
 
 
 def elsewhere() -> list[str]:
-    """What the page says of the stages that it has no exercises of: sentences."""
+    """What the page says of the stages that it has no exercises of, and of those that have none: sentences."""
     found: dict[str, list[Stage]] = {}
     for stage in _with_exercises():
         found.setdefault(_why_not(stage), []).append(stage)
     found.pop("", None)
-    return [_where_else(why, some) for why, some in found.items()]
+    told = [_where_else(why, some) for why, some in found.items()]
+    without = [one.id for one in stages.all_parts() if not exercises(one)]
+    if without:
+        told.append(f"Stages without exercises: {', '.join(without)}. Their lessons are read and run.")
+    return told
 
 
 def _where_else(why: str, some: list[Stage]) -> str:

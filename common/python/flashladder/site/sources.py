@@ -7,6 +7,7 @@ docs/site has what is of the site alone: the front page, Sphinx's configuration,
 """
 
 import json
+import re
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -165,7 +166,7 @@ def _page(root: Path, page: PurePosixPath, known: set[PurePosixPath]) -> tuple[s
         return target
 
     if page.suffix == ".md":
-        text = links.rewritten((root / page).read_text(), lead)
+        text = one_line_each(links.rewritten((root / page).read_text(), lead))
         if page.parent.parent.name == "stages":
             text = kernel_pages.below(_with_actions(text, page.parent.name))
         return text, files
@@ -175,6 +176,11 @@ def _page(root: Path, page: PurePosixPath, known: set[PurePosixPath]) -> tuple[s
             cell["source"] = links.rewritten(sections.text_of(cell), lead)
     lesson_pages.prepare(notebook, _stage(page.stem), page.stem)
     return json.dumps(notebook, ensure_ascii=False, indent=1), files
+
+
+def one_line_each(text: str) -> str:
+    """The words of pictures: MyST drops the ends of lines in them, and two words become one."""
+    return re.sub(r"!\[[^]]*\]\(", lambda words: words[0].replace("\n", " "), text)
 
 
 def _stage(name: str) -> Stage | None:
