@@ -41,8 +41,8 @@ struct Head {
     int length;           // of the sequence
 };
 
-template <bool equal>
-__device__ Head head_of(const FlashDecodeParams &params, const Shares &shares, int unit_number, int rows_each) {
+// The head that a unit is of, but for its length.
+__device__ Head place_of(const FlashDecodeParams &params, const Shares &shares, int unit_number, int rows_each) {
     const int group_rows = params.Hq / params.Hkv * params.Nq, row_blocks = (group_rows + rows_each - 1) / rows_each;
     Head head;
     head.number = unit_number / shares.head_units;
@@ -53,7 +53,18 @@ __device__ Head head_of(const FlashDecodeParams &params, const Shares &shares, i
     head.rows = min(group_rows - head.first_row, rows_each);
     head.batch = heads_before / params.Hkv;
     head.kv_head = heads_before % params.Hkv;
-    head.length = equal || !params.lengths ? params.Nmax : params.lengths[head.batch];
+    return head;
+}
+
+template <bool equal>
+__device__ int length_of(const FlashDecodeParams &params, int batch) {
+    return equal || !params.lengths ? params.Nmax : params.lengths[batch];
+}
+
+template <bool equal>
+__device__ Head head_of(const FlashDecodeParams &params, const Shares &shares, int unit_number, int rows_each) {
+    Head head = place_of(params, shares, unit_number, rows_each);
+    head.length = length_of<equal>(params, head.batch);
     return head;
 }
 
@@ -209,9 +220,11 @@ __device__ void finish(SharedStorage<T, d_head, row_tiles, warps> &shared, const
     store_O<T>(shared.results, params, head);
 }
 
-// grid: as many blocks as share the work. equal: all sequences are Nmax long and lie in one piece.
+// grid: as many blocks as share the work. equal: all sequences are Nmax long and lie in one piece. With room for one
+// block, __launch_bounds__ leaves the compiler all registers. By itself it takes so few that gather_parts() asks for
+// one row after the other, and waits for each.
 template <typename T, int d_head, int row_tiles, int warps, bool equal>
-__global__ void __launch_bounds__(32 * warps)
+__global__ void __launch_bounds__(32 * warps, 1)
     lean_kernel(const FlashDecodeParams params, const __grid_constant__ CacheMaps maps, const Shares shares,
                 const int heads) {
     extern __shared__ __align__(1024) unsigned char shared_bytes[];
@@ -220,7 +233,8 @@ __global__ void __launch_bounds__(32 * warps)
     Buffers<T, d_head> &own = shared.buffers[warp];
     uint64_t *const K_full = &shared.K_full[warp], *const V_full = &shared.V_full[warp];
 
-    // What needs nothing from the launch before this one.
+    // What needs nothing from the launch before this one: Q, too, can be brought into L2, where that launch may still
+    // change it.
     if (threadIdx.x % 32 == 0) {
         ptx::mbarrier_init(K_full, 1);
         ptx::mbarrier_init(V_full, 1);
@@ -229,13 +243,15 @@ __global__ void __launch_bounds__(32 * warps)
         ptx::prefetch_tensor_map(&maps.V);
     }
     __syncwarp();  // the warp's barriers are there for all of its lanes
-    ptx::let_next_launch_begin();
-    ptx::wait_for_launch_before();
-
     constexpr int rows_each = row_tiles * tile;
     int number = shares.begin(blockIdx.x);  // of the unit that comes next
     const int share_end = shares.begin(blockIdx.x + 1);
-    Head head = head_of<equal>(params, shares, number, rows_each);
+    Head head = place_of(params, shares, number, rows_each);
+    if (warp == 0) prefetch_Q<T, d_head>(params, head);
+    ptx::let_next_launch_begin();
+    ptx::wait_for_launch_before();
+
+    head.length = length_of<equal>(params, head.batch);
     WarpState<d_head, row_tiles> state;
     begin<T>(state, params, head);
 
