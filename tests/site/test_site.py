@@ -73,6 +73,12 @@ def in_a_browser(address: str, folder) -> str:
     return subprocess.run([*command, address], capture_output=True, text=True, timeout=120).stdout
 
 
+def test_the_search_finds_in_a_browser(site, tmp_path):
+    """Its scripts come one after the other, after the page."""
+    page = in_a_browser((site / "search.html").as_uri() + "?q=swizzle", tmp_path)
+    assert 'href="api/python.html#flashladder.plot.swizzle"' in page.split('id="search-results"')[1]
+
+
 def test_the_table_filters_in_a_browser(site, tmp_path):
     page = in_a_browser((site / "docs/results_table.html").as_uri() + "#type=bf16&d=64&mask=causal&n=", tmp_path)
     rows = re.findall(r'<tr class="(?:stage|peer)"([^>]*)>', page)

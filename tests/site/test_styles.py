@@ -7,8 +7,8 @@ from flashladder.site import styles
 PAGE = """<!doctype html><html><head><title>page</title>
 <link rel="stylesheet" type="text/css" href="../_static/styles/theme.css?v=1" />
 <link rel="stylesheet" type="text/css" href="../_static/own.css" />
-<link rel="stylesheet" href="own/other.css">
-</head><body class="shown"><p id="here">word</p></body></html>
+</head><body class="shown"><link rel="stylesheet" href="of_the_page.css">
+<p id="here">word</p></body></html>
 """
 
 
@@ -43,14 +43,16 @@ def built(tmp_path):
     (tmp_path / "_static/site.js").write_text('box.classList.add("moved")')
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "notebooks/lesson.html").write_text(PAGE)
+    (tmp_path / "notebooks/of_the_page.css").write_text(".made_of_words { top: 3px }")
     return tmp_path
 
 
 def test_a_page_waits_for_no_style_of_the_theme(built):
     styles.put_into_pages(built)
     page = (built / "notebooks/lesson.html").read_text()
-    assert '<style data-from="styles/theme.css own.css">p{color: red}.moved{top: 0}p{color: blue}</style>\n' in page
-    assert page.count("<link") == 1 and 'href="own/other.css"' in page
+    theme, own = "p{color: red}.moved{top: 0}p{color: blue}", ".made_of_words { top: 3px }"
+    names = "_static/styles/theme.css _static/own.css notebooks/of_the_page.css"
+    assert f'<style data-from="{names}">{theme}{own}</style>\n</head>' in page and "<link" not in page
 
 
 def test_a_page_that_an_earlier_build_wrote_gets_the_styles_of_today(built):
@@ -58,5 +60,5 @@ def test_a_page_that_an_earlier_build_wrote_gets_the_styles_of_today(built):
     (built / "_static/own.css").write_text("p { color: green } .shown { top: 2px }")
     styles.put_into_pages(built)
     page = (built / "notebooks/lesson.html").read_text()
-    assert page.count("<style") == 1 and "p{color: green}.shown{top: 2px}</style>" in page
+    assert page.count("<style") == 1 and "p{color: green}.shown{top: 2px}.made_of_words" in page
     assert "blue" not in page and ".missing" not in page

@@ -1,14 +1,18 @@
-"""The styles of a built page, put into the page: without a file to wait for it is painted one round trip earlier. Of
-the theme's rules it gets those that can match: their classes and ids stand in the page or in a script."""
+"""The styles of a built page, put into its head: without a file to wait for it is painted one round trip earlier, and
+nothing moves when one has come. Of the theme's rules it gets those that can match: their classes and ids stand in the
+page or in a script."""
 
 import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
-# A page's links to styles in _static, as Sphinx writes them, or what an earlier build has put in their place.
+STATIC = "_static/"
+# A page's links to styles in _static, as Sphinx writes them, or what an earlier build has put in their place; a link of
+# the page's own text.
 _LINKS = re.compile(r'(?:<link rel="stylesheet" type="text/css" href="[^"]*_static/[^"]*" />\s*)+')
 _INSIDE = re.compile(r'<style data-from="([^"]*)">.*?</style>\n', re.S)
+_OWN = re.compile(r'<link rel="stylesheet" href="([^":]*)">\n?')
 _TEXTS = r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'"
 _SIGNS = re.compile(rf"url\((?:{_TEXTS}|[^)\"']*)\)|{_TEXTS}|([{{}};])", re.S)
 _WITH_RULES = ("@media", "@supports")
@@ -23,14 +27,15 @@ def put_into_pages(site: Path) -> None:
         found = _LINKS.search(text) or _INSIDE.search(text)
         if not found:
             continue
-        names = re.findall(r'_static/([^"?]*)', found[0]) if found.re is _LINKS else found[1].split()
+        names = re.findall(r'_static/[^"?]*', found[0]) if found.re is _LINKS else found[1].split()
+        head, body = text[: found.start()], text[found.end() :]
+        names += [str((page.parent / name).relative_to(site)) for name in _OWN.findall(body)]
+        body = _OWN.sub("", body)
         for name in names:
-            files.setdefault(name, (site / "_static" / name).read_text())
-        rest = text[: found.start()] + text[found.end() :]
-        known = in_scripts | set(_WORD.findall(rest))
-        style = "".join(needed(files[name], known) for name in names)
-        inside = f'<style data-from="{" ".join(names)}">{style}</style>\n'
-        page.write_text(text[: found.start()] + inside + text[found.end() :])
+            files.setdefault(name, (site / name).read_text())
+        known = in_scripts | set(_WORD.findall(head + body))
+        style = "".join(needed(files[name], known) if name.startswith(STATIC) else files[name] for name in names)
+        page.write_text(f'{head}<style data-from="{" ".join(names)}">{style}</style>\n{body}')
 
 
 def needed(style: str, known: set[str]) -> str:
