@@ -17,9 +17,8 @@
 #include "ptx_backward.cuh"
 #include "query_loads.cuh"
 
-constexpr int converters = 2;    // warps that round dQ and do nothing else
-constexpr int piece_stages = 2;  // pieces of dQ that a converter has on their way
-constexpr int last_heads = 8;    // whose units are handed out together
+constexpr int converters = 2;  // warps that round dQ and do nothing else
+constexpr int last_heads = 8;  // whose units are handed out together
 
 // The numbers behind Workspace::counter, all 0 between calls. A head is one of K and V here, with the heads of Q that
 // share it.
@@ -30,11 +29,9 @@ struct Counters {
     __device__ int *units_added() { return reinterpret_cast<int *>(this + 1); }
 };
 
-// A converting warp's place in shared memory.
-template <typename T>
-struct Pieces {
-    float4 sums[piece_stages][256];  // pieces of dQ's sums
-    T rows[16 * panel];              // a piece, rounded
+// What one warpgroup has added of a row tile of dQ, as it lies in global memory: the sums of 64 queries and 64 columns.
+struct Part {
+    float sums[64 * 64];
 };
 
 // A block's shared memory. TMA and wgmma want each tile at a multiple of 1,024 bytes.
@@ -43,14 +40,14 @@ struct SharedStorage {
     T K[Bc * d_head], V[Bc * d_head];  // each [d_head / panel][Bc][panel]
     T Q[stages][Br * d_head];          // each [d_head / panel][Br][panel]
     T dO[stages][Br * d_head];         // the same
-    Pieces<T> pieces[converters];
     T dS[dS_stages][Br * Bc];  // each [Bc / panel][Br][panel]: a row for each query, a panel for each warpgroup
+    Part parts[converters];
     float log_sum_exp[stages][Br], D[stages][Br];  // in statistics_position's order
     Pipeline<1> K_pipeline, V_pipeline;
     Unit units[unit_stages];
     Pipeline<unit_stages> unit_pipeline;
     uint64_t unit_added[unit_stages];  // completes a phase when all of the unit's additions to dQ are on their way
-    uint64_t piece_full[converters + 4 * consumers][piece_stages];
+    uint64_t part_full[converters + 4 * consumers];
     Pipeline<stages> Q_pipeline, dO_pipeline;
     Pipeline<dS_stages> dS_pipeline;  // all consumer warps fill a buffer, and all read it
 };
@@ -157,83 +154,72 @@ __device__ void tell(Shared &shared, const FlashBackwardParams &params, Counters
     finish_counting(params, counters);
 }
 
-// A warp that rounds and stores dQ. It takes one part after the other: what one warpgroup has added of a row tile. A
-// piece of it is 16 queries and 64 columns.
+// A warp that rounds and stores dQ. It takes one part after the other, in the order of the heads.
 template <typename T, int d_head, int Br, bool stores_dQ>
 struct Converter {
     static constexpr int columns = dQ_columns<d_head, Br>;  // queries of a part
-    static constexpr int part_pieces = columns / 16;
+    static_assert(sizeof(Part) == columns * 64 * sizeof(float));
 
-    Pieces<T> &pieces;
-    uint64_t *const full;  // [piece_stages]
+    Part &loaded;
+    uint64_t *const full;
     const FlashBackwardParams &params;
     const Workspace &workspace;
     const int lane;
-    PipelineState<piece_stages> load_state, read_state;
+    uint32_t phase = 0;
 
-    __device__ void load_piece(const float4 *sums) {
-        ptx::mbarrier_arrive_expect_tx(&full[load_state.stage], 4096);
-        ptx::bulk_load(pieces.sums[load_state.stage], sums, 4096, &full[load_state.stage]);
-    }
-
-    // Rounds a piece and stores it transposed, so that a row is a query: the 16-byte chunk c of row r at c ^ (r % 8).
-    __device__ void round_piece(const float4 *piece) {
-        const int row = lane / 16 * 8 + lane % 8;
-#pragma unroll 1
-        for (int warp = 0; warp < 4; ++warp) {  // of the warpgroup that made the sums: 16 columns
-            uint32_t matrix[4];
+    // Rounds and stores 8 columns of two queries that follow each other. `sums` is where the first two sums of the
+    // lane's lie, in shared memory, and the next ones are 64 bytes apart: registers of different lanes held them. Lanes
+    // with odd_warp take each second one first, so that no two lanes want the same bank at once.
+    __device__ __forceinline__ void round_queries(uint32_t sums, bool odd_warp, T *dQ, int query) {
+        uint32_t first[4], second[4];
 #pragma unroll
-            for (int k = 0; k < 2; ++k) {
-                const float4 four = piece[k * 128 + warp * 32 + lane];
-                matrix[2 * k] = pack<T>(four.x * params.scale, four.y * params.scale);
-                matrix[2 * k + 1] = pack<T>(four.z * params.scale, four.w * params.scale);
-            }
-            const int chunk = (warp * 2 + lane / 8 % 2) ^ row % 8;
-            ptx::stmatrix_x4_trans(ptx::shared_address(pieces.rows + row * panel + chunk * 8), matrix);
+        for (int i = 0; i < 4; ++i) {
+            const float2 x = ptx::load_shared(sums + i * 128), y = ptx::load_shared((sums ^ 64) + i * 128);
+            const uint32_t order = odd_warp ? 0x1032 : 0x3210;
+            first[i] = __byte_perm(pack<T>(x.x * params.scale, y.x * params.scale), 0, order);
+            second[i] = __byte_perm(pack<T>(x.y * params.scale, y.y * params.scale), 0, order);
         }
-        __syncwarp();  // every lane has stored its part of the rows before they are read
+        T *const next = dQ + params.dQ.stride_row;
+        if (query < params.Nq) *reinterpret_cast<uint4 *>(dQ) = make_uint4(first[0], first[1], first[2], first[3]);
+        if (query + 1 < params.Nq)
+            *reinterpret_cast<uint4 *>(next) = make_uint4(second[0], second[1], second[2], second[3]);
     }
 
-    // Stores the piece's 16 rows of dQ, as far as there are so many, and zeros where its sums were.
-    __device__ void store_piece(T *dQ, int count, float4 *sums) {
-#pragma unroll 1
-        for (int i = 0; i < 4; ++i) {
-            const int row = i * 4 + lane / 8;
-            const T *const from = pieces.rows + row * panel + (lane % 8 ^ row % 8) * 8;
-            if (row < count) {
-                const uint4 eight = *reinterpret_cast<const uint4 *>(from);
-                *reinterpret_cast<uint4 *>(dQ + row * params.dQ.stride_row + lane % 8 * 8) = eight;
-            }
+    // Rounds the part's sums, and leaves zeros where they were.
+    __device__ void round_part(int part, int row_tile) {
+        float4 *const sums = workspace.dQ + int64_t{part} * (columns * 16);
+        if (lane == 0) {
+            ptx::mbarrier_arrive_expect_tx(full, sizeof(Part));
+            ptx::bulk_load(loaded.sums, sums, sizeof(Part), full);
         }
+        // A warp of the consumers held 16 columns of dQ, and a lane of it two queries and columns 8 apart. Here a lane
+        // takes 8 columns of these queries: a chunk of 16 bytes of a row.
+        const int chunk = lane % 4 + lane / 16 * 4, warp = chunk / 2, pair = lane / 4 % 4;
+        const int half = part % consumers, head = part / consumers / ((params.Nq + Br - 1) / Br);
+        int query = row_tile * Br + (d_head == 128 ? 0 : half * columns) + 2 * pair;
+        T *dQ = first_row<T>(params.dQ, head / params.Hq, head % params.Hq, query) +
+                (d_head == 128 ? half * panel : 0) + chunk * 8;
+        uint32_t address =
+            ptx::shared_address(loaded.sums) + warp * 512 + warp % 2 * 64 + pair * 16 + chunk % 2 * 8;
+        ptx::mbarrier_wait(full, phase);
+        phase ^= 1;
 #pragma unroll 1
-        for (int i = 0; i < 8; ++i) sums[i * 32 + lane] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-        __syncwarp();  // every lane has read its rows before the next piece overwrites them
+        for (int i = 0; i < columns / 8; ++i) {  // 8 queries
+            round_queries(address, warp % 2, dQ, query);
+            address += sizeof(Part) / (columns / 8);
+            dQ += 8 * params.dQ.stride_row;
+            query += 8;
+        }
+        __syncwarp();  // every lane has read its sums: they may be overwritten, and lane 0 has seen them arrive
+#pragma unroll 4
+        for (int i = 0; i < columns / 2; ++i) sums[i * 32 + lane] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     }
 
     __device__ void convert(int part) {
-        const int row_tiles = (params.Nq + Br - 1) / Br;
-        const int half = part % consumers, row_tile = part / consumers % row_tiles;
-        const int head = part / consumers / row_tiles;  // of Q, counted over all batches
-        const int first_query = row_tile * Br + (d_head == 128 ? 0 : half * columns);
-        float4 *const sums = workspace.dQ + int64_t{part} * (columns / 8 * 128);
-        T *const dQ = first_row<T>(params.dQ, head / params.Hq, head % params.Hq, first_query) +
-                      (d_head == 128 ? half * panel : 0);
-        const int summed = stores_dQ && has_one_unit<Br, Bc>(params, row_tile) ? 0 : part_pieces;
-        if (summed > 0 && lane == 0) load_piece(sums);
-        if (summed > 0) load_state.advance();
-#pragma unroll 1
-        for (int piece = 0; piece < summed; ++piece) {
-            if (piece + 1 < part_pieces) {
-                if (lane == 0) load_piece(sums + (piece + 1) * 256);
-                load_state.advance();
-            }
-            ptx::mbarrier_wait(&full[read_state.stage], read_state.phase);
-            round_piece(pieces.sums[read_state.stage]);
-            read_state.advance();
-            store_piece(dQ + piece * 16 * params.dQ.stride_row, params.Nq - first_query - piece * 16,
-                        sums + piece * 256);
-        }
-        if (half == 0) {  // nobody needs the row tile's statistics any more
+        const int row_tile = part / consumers % ((params.Nq + Br - 1) / Br);
+        const bool stored = stores_dQ && has_one_unit<Br, Bc>(params, row_tile);
+        if (!stored) round_part(part, row_tile);
+        if (part % consumers == 0) {  // nobody needs the row tile's statistics any more
             float *const statistics = workspace.statistics + int64_t{part / consumers} * 2 * Br;
             for (int i = lane; i < 2 * Br; i += 32) statistics[i] = 0.0f;
         }
@@ -297,8 +283,7 @@ __global__ void __launch_bounds__(threads, 1)
         }
         for (int stage = 0; stage < unit_stages; ++stage)
             ptx::mbarrier_init(&shared.unit_added[stage], 4 * consumers + 1);  // the producer arrives, too
-        for (auto &full : shared.piece_full)
-            for (uint64_t &barrier : full) ptx::mbarrier_init(&barrier, 1);
+        for (uint64_t &full : shared.part_full) ptx::mbarrier_init(&full, 1);
         ptx::fence_mbarrier_init();
     }
     __syncthreads();  // no thread may wait at a barrier before it is initialised
@@ -311,7 +296,7 @@ __global__ void __launch_bounds__(threads, 1)
         if (role == 0 && lane == 0) Producer<T, d_head, Br>{shared, params, maps, workspace}.run();
         if (role == 1 && lane == 0) tell(shared, params, counters);
         using Converting = Converter<T, d_head, Br, stores_dQ>;
-        if (role >= 2) Converting{shared.pieces[role - 2], shared.piece_full[role - 2], params, workspace, lane}.run();
+        if (role >= 2) Converting{shared.parts[role - 2], &shared.part_full[role - 2], params, workspace, lane}.run();
         return;
     }
 
@@ -381,14 +366,14 @@ __global__ void __launch_bounds__(threads, 1)
                               1.0f, lane);
     }
 
-    // When no unit is left, the consumers convert, too. Their pieces lie where K, V, Q and dO lay, once both warpgroups
-    // have read these.
-    static_assert(4 * consumers * sizeof(Pieces<T>) <= offsetof(Shared, pieces));
+    // When no unit is left, the consumers convert, too. Their parts lie where the tiles lay, once both warpgroups have
+    // read these.
+    static_assert(4 * consumers * sizeof(Part) <= offsetof(Shared, parts));
     ptx::barrier_sync(1, 128 * consumers);
     const int thread = ptx::thread_number();
-    Pieces<T> &pieces = reinterpret_cast<Pieces<T> *>(&shared)[thread / 32];
-    uint64_t *const full = shared.piece_full[converters + thread / 32];
-    Converter<T, d_head, Br, stores_dQ>{pieces, full, params, workspace, thread % 32}.run();
+    Part &loaded = reinterpret_cast<Part *>(&shared)[thread / 32];
+    uint64_t *const full = &shared.part_full[converters + thread / 32];
+    Converter<T, d_head, Br, stores_dQ>{loaded, full, params, workspace, thread % 32}.run();
 }
 
 // ---- launch ----
