@@ -320,8 +320,10 @@ __global__ void __launch_bounds__(threads, 1)
 
         // There is no dQ to compute beside the first tile's dK: each dQ is that of the tile before.
         QueryTile tile = keys.begin();
-        compute_dS(mainloop, scores, dV, params, keys, tile.row_tile * Br);
+        derive_dS(mainloop, scores, dV, params, keys, tile.row_tile * Br);
+        mainloop.write_dS(scores.dS);
         mainloop.issue_dK(dK, scores.dS);
+        mainloop.tell_dS();
         ptx::wgmma_wait<0>(dK, dV, scores.dS, scores.P);
         mainloop.release_dO();
         mainloop.release_Q();
@@ -330,12 +332,14 @@ __global__ void __launch_bounds__(threads, 1)
         keys.advance(tile);
         if (!keys.contains(tile) && lane == 0) ptx::mbarrier_arrive(&shared.V_pipeline.empty[0]);
         while (keys.contains(tile)) {
-            compute_dS(mainloop, scores, dV, params, keys, tile.row_tile * Br);
+            derive_dS(mainloop, scores, dV, params, keys, tile.row_tile * Br);
+            mainloop.write_dS(scores.dS);
             const QueryTile computed = tile;
             keys.advance(tile);
             if (!keys.contains(tile) && lane == 0) ptx::mbarrier_arrive(&shared.V_pipeline.empty[0]);  // dP is done
             mainloop.issue_dQ(dQ);
             mainloop.issue_dK(dK, scores.dS);
+            mainloop.tell_dS();  // beside dQ and dK: nobody needs this tile's dS before the next tile
             ptx::wgmma_wait<1>(dQ, dV, scores.P);
             mainloop.release_dO();
             mainloop.release_dS();
