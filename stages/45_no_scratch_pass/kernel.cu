@@ -34,6 +34,11 @@ struct Part {
     float sums[64 * 64];
 };
 
+// What TMA loads from, and stores to.
+struct Maps : BackwardMaps {
+    CUtensorMap dK, dV;
+};
+
 // A block's shared memory. TMA and wgmma want each tile at a multiple of 1,024 bytes.
 template <typename T, int d_head, int Br>
 struct SharedStorage {
@@ -41,6 +46,7 @@ struct SharedStorage {
     T Q[stages][Br * d_head];          // each [d_head / panel][Br][panel]
     T dO[stages][Br * d_head];         // the same
     T dS[dS_stages][Br * Bc];  // each [Bc / panel][Br][panel]: a row for each query, a panel for each warpgroup
+    T rows[4 * consumers][16 * d_head];  // each [d_head / panel][16][panel]: a warp's rows of dV, then of dK
     Part parts[converters];
     float log_sum_exp[stages][Br], D[stages][Br];  // in statistics_position's order
     Pipeline<1> K_pipeline, V_pipeline;
@@ -257,12 +263,36 @@ __device__ __forceinline__ void finish_unit(Mainloop<SharedStorage<T, d_head, Br
     if (mainloop.lane == 0) ptx::mbarrier_arrive(&mainloop.shared.unit_added[stage]);
 }
 
+// Stores the warp's 16 rows of dK, or of dV, by way of shared memory, as stage tma_store does with O. What is past the
+// end of the tensor is not written.
+template <typename T, int d_head>
+__device__ __forceinline__ void send_rows(const CUtensorMap &map, T *rows, const KeyTile<rows_of_tile(d_head), Bc> &keys,
+                                          const float (&X)[d_head / 2], float scale, int warp, int lane) {
+    if (lane == 0) ptx::tma_store_wait_read<0>();  // TMA has read what lay here before
+    __syncwarp();
+    const uint32_t address = ptx::shared_address(rows) + lane % 16 * row_bytes;
+#pragma unroll
+    for (int n = 0; n < d_head / 16; ++n) {  // 16 columns
+        uint32_t pieces[4];
+#pragma unroll
+        for (int k = 0; k < 4; ++k) pieces[k] = pack<T>(X[8 * n + 2 * k] * scale, X[8 * n + 2 * k + 1] * scale);
+        const int chunk = (n % 4 * 2 + lane / 16) ^ lane % 8;
+        ptx::stmatrix_x4(address + n / 4 * 16 * row_bytes + chunk * 16, pieces);
+    }
+    ptx::fence_proxy_async();
+    __syncwarp();  // every lane has made its writes visible before lane 0 starts the store
+    if (lane == 0) {
+        ptx::tma_store(&map, rows, 0, keys.first_key + warp * 16, 0, keys.kv_head, keys.batch);
+        ptx::tma_store_commit();
+    }
+}
+
 // ---- kernel ----
 
 // grid: as many blocks as multiprocessors, or as units if they are fewer
 template <typename T, int d_head, int Br, bool stores_dQ>
 __global__ void __launch_bounds__(threads, 1)
-    backward_kernel(const FlashBackwardParams params, const __grid_constant__ BackwardMaps maps,
+    backward_kernel(const FlashBackwardParams params, const __grid_constant__ Maps maps,
                     const Workspace workspace) {
     extern __shared__ __align__(1024) unsigned char shared_bytes[];
     using Shared = SharedStorage<T, d_head, Br>;
@@ -353,22 +383,19 @@ __global__ void __launch_bounds__(threads, 1)
             mainloop.release_Q();
         }
         mainloop.issue_dQ(dQ);
+        send_rows<T, d_head>(maps.dV, shared.rows[warp], keys, dV, 1.0f, warp, lane);  // beside dQ
         ptx::wgmma_wait<0>(dQ);
         mainloop.release_dS();
         mainloop.shared.K_pipeline.consumer_release(mainloop.keys_read, lane);  // V is free since its last product
+        // Before the additions: what follows them into shared memory waits for them.
+        send_rows<T, d_head>(maps.dK, shared.rows[warp], keys, dK, params.scale, warp, lane);
         if (alone)
             store_dQ<T, d_head, Br>(params, previous, dQ, warp, lane);
         else
             add_dQ(workspace, previous, dQ);
         finish_unit<T, d_head, Br>(mainloop);
-
-        const int first = keys.first_key + warp * 16;
-        const int count = params.Nkv - first;  // rows from here to the end of dK and dV
-        store_rows<T, d_head>(first_row<T>(params.dK, keys.batch, keys.kv_head, first), params.dK.stride_row, count, dK,
-                              params.scale, lane);
-        store_rows<T, d_head>(first_row<T>(params.dV, keys.batch, keys.kv_head, first), params.dV.stride_row, count, dV,
-                              1.0f, lane);
     }
+    if (lane == 0) ptx::tma_store_wait_read<0>();  // the warp's rows are read before anything else comes there
 
     // When no unit is left, the consumers convert, too. Their parts lie where the tiles lay, once both warpgroups have
     // read these.
@@ -398,7 +425,7 @@ static flash::BackwardTraits traits_of(const FlashBackwardParams &params) {
 }
 
 template <typename T, int d_head>
-static flash::TypedKernel<FlashBackwardParams, BackwardMaps, Workspace> main_pass(const FlashBackwardParams &params) {
+static flash::TypedKernel<FlashBackwardParams, Maps, Workspace> main_pass(const FlashBackwardParams &params) {
     constexpr int Br = rows_of_tile(d_head);
     const bool stores_dQ = params.causal && params.Nkv <= 4 * Bc;  // the branch in the loop pays where loops are short
     return {.entry = stores_dQ ? backward_kernel<T, d_head, Br, true> : backward_kernel<T, d_head, Br, false>,
@@ -410,8 +437,11 @@ static flash::TypedKernel<FlashBackwardParams, BackwardMaps, Workspace> main_pas
 template <typename T, int d_head>
 static FlashStatus run(const FlashBackwardParams &params, cudaStream_t stream) {
     constexpr int Br = rows_of_tile(d_head);
-    BackwardMaps maps;
-    const FlashStatus status = make_backward_maps(params, Br, Bc, maps);
+    const flash::TensorShape keys{params.B, params.Hkv, params.Nkv, params.d_head, params.dtype};
+    Maps maps;
+    FlashStatus status = make_backward_maps(params, Br, Bc, maps);
+    if (status == FLASH_OK) status = flash::make_tensor_map("dK", params.dK, keys, 16, maps.dK);
+    if (status == FLASH_OK) status = flash::make_tensor_map("dV", params.dV, keys, 16, maps.dV);
     if (status != FLASH_OK) return status;
     const Workspace workspace = workspace_of<Br>(params);
     return flash::KernelQueue(stream)
