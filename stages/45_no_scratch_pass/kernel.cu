@@ -13,6 +13,7 @@
 #include "gradient_rows.cuh"
 #include "key_tile.cuh"
 #include "launch_backward.h"
+#include "launch_decode.h"
 #include "pipeline.cuh"
 #include "ptx_backward.cuh"
 #include "query_loads.cuh"
@@ -316,7 +317,8 @@ __global__ void __launch_bounds__(threads, 1)
         for (uint64_t &full : shared.part_full) ptx::mbarrier_init(&full, 1);
         ptx::fence_mbarrier_init();
     }
-    __syncthreads();  // no thread may wait at a barrier before it is initialised
+    ptx::wait_for_launch_before();  // it computes the statistics
+    __syncthreads();                // no thread may wait at a barrier before it is initialised
 
     // The producer warpgroup gives most of its registers back. One thread loads, one tells, two warps convert.
     if (warpgroup == consumers) {
@@ -444,10 +446,8 @@ static FlashStatus run(const FlashBackwardParams &params, cudaStream_t stream) {
     if (status == FLASH_OK) status = flash::make_tensor_map("dV", params.dV, keys, 16, maps.dV);
     if (status != FLASH_OK) return status;
     const Workspace workspace = workspace_of<Br>(params);
-    return flash::KernelQueue(stream)
-        .add(prepare_pass<T, d_head, Br, false>(params), params, workspace)
-        .add(main_pass<T, d_head>(params), params, maps, workspace)
-        .status();
+    status = flash::KernelQueue(stream).add(prepare_pass<T, d_head, Br, false>(params), params, workspace).status();
+    return status == FLASH_OK ? flash::launch_early(main_pass<T, d_head>(params), stream, params, maps, workspace) : status;
 }
 
 extern "C" FlashStatus flash_backward(const FlashBackwardParams *params, cudaStream_t stream) {
