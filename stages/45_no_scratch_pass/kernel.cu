@@ -46,8 +46,8 @@ struct SharedStorage {
     T K[Bc * d_head], V[Bc * d_head];  // each [d_head / panel][Bc][panel]
     T Q[stages][Br * d_head];          // each [d_head / panel][Br][panel]
     T dO[stages][Br * d_head];         // the same
-    T dS[dS_stages][Br * Bc];  // each [Bc / panel][Br][panel]: a row for each query, a panel for each warpgroup
-    T rows[4 * consumers][16 * d_head];  // each [d_head / panel][16][panel]: a warp's rows of dV, then of dK
+    T dS[dS_stages][Br * Bc];          // each [Bc / panel][Br][panel]: a row for each query, a panel for each warpgroup
+    T rows[4 * consumers][d_head / panel][16][panel];  // each warp's rows of dV, then of dK
     Part parts[converters];
     float log_sum_exp[stages][Br], D[stages][Br];  // in statistics_position's order
     Pipeline<1> K_pipeline, V_pipeline;
@@ -206,8 +206,7 @@ struct Converter {
         int query = row_tile * Br + (d_head == 128 ? 0 : half * columns) + 2 * pair;
         T *dQ = first_row<T>(params.dQ, head / params.Hq, head % params.Hq, query) +
                 (d_head == 128 ? half * panel : 0) + chunk * 8;
-        uint32_t address =
-            ptx::shared_address(loaded.sums) + warp * 512 + warp % 2 * 64 + pair * 16 + chunk % 2 * 8;
+        uint32_t address = ptx::shared_address(loaded.sums) + warp * 512 + warp % 2 * 64 + pair * 16 + chunk % 2 * 8;
         ptx::mbarrier_wait(full, phase);
         phase ^= 1;
 #pragma unroll 1
@@ -264,37 +263,12 @@ __device__ __forceinline__ void finish_unit(Mainloop<SharedStorage<T, d_head, Br
     if (mainloop.lane == 0) ptx::mbarrier_arrive(&mainloop.shared.unit_added[stage]);
 }
 
-// Stores the warp's 16 rows of dK, or of dV, by way of shared memory, as stage tma_store does with O. What is past the
-// end of the tensor is not written.
-template <typename T, int d_head>
-__device__ __forceinline__ void send_rows(const CUtensorMap &map, T *rows, const KeyTile<rows_of_tile(d_head), Bc> &keys,
-                                          const float (&X)[d_head / 2], float scale, int warp, int lane) {
-    if (lane == 0) ptx::tma_store_wait_read<0>();  // TMA has read what lay here before
-    __syncwarp();
-    const uint32_t address = ptx::shared_address(rows) + lane % 16 * row_bytes;
-#pragma unroll
-    for (int n = 0; n < d_head / 16; ++n) {  // 16 columns
-        uint32_t pieces[4];
-#pragma unroll
-        for (int k = 0; k < 4; ++k) pieces[k] = pack<T>(X[8 * n + 2 * k] * scale, X[8 * n + 2 * k + 1] * scale);
-        const int chunk = (n % 4 * 2 + lane / 16) ^ lane % 8;
-        ptx::stmatrix_x4(address + n / 4 * 16 * row_bytes + chunk * 16, pieces);
-    }
-    ptx::fence_proxy_async();
-    __syncwarp();  // every lane has made its writes visible before lane 0 starts the store
-    if (lane == 0) {
-        ptx::tma_store(&map, rows, 0, keys.first_key + warp * 16, 0, keys.kv_head, keys.batch);
-        ptx::tma_store_commit();
-    }
-}
-
 // ---- kernel ----
 
 // grid: as many blocks as multiprocessors, or as units if they are fewer
 template <typename T, int d_head, int Br, bool stores_dQ>
 __global__ void __launch_bounds__(threads, 1)
-    backward_kernel(const FlashBackwardParams params, const __grid_constant__ Maps maps,
-                    const Workspace workspace) {
+    backward_kernel(const FlashBackwardParams params, const __grid_constant__ Maps maps, const Workspace workspace) {
     extern __shared__ __align__(1024) unsigned char shared_bytes[];
     using Shared = SharedStorage<T, d_head, Br>;
     Shared &shared = *reinterpret_cast<Shared *>(shared_bytes);
@@ -385,12 +359,13 @@ __global__ void __launch_bounds__(threads, 1)
             mainloop.release_Q();
         }
         mainloop.issue_dQ(dQ);
-        send_rows<T, d_head>(maps.dV, shared.rows[warp], keys, dV, 1.0f, warp, lane);  // beside dQ
+        const int first = keys.first_key + warp * 16;
+        send_rows(maps.dV, shared.rows[warp], dV, 1.0f, first, keys.kv_head, keys.batch, lane);  // beside dQ
         ptx::wgmma_wait<0>(dQ);
         mainloop.release_dS();
         mainloop.shared.K_pipeline.consumer_release(mainloop.keys_read, lane);  // V is free since its last product
         // Before the additions: what follows them into shared memory waits for them.
-        send_rows<T, d_head>(maps.dK, shared.rows[warp], keys, dK, params.scale, warp, lane);
+        send_rows(maps.dK, shared.rows[warp], dK, params.scale, first, keys.kv_head, keys.batch, lane);
         if (alone)
             store_dQ<T, d_head, Br>(params, previous, dQ, warp, lane);
         else
@@ -447,7 +422,8 @@ static FlashStatus run(const FlashBackwardParams &params, cudaStream_t stream) {
     if (status != FLASH_OK) return status;
     const Workspace workspace = workspace_of<Br>(params);
     status = flash::KernelQueue(stream).add(prepare_pass<T, d_head, Br, false>(params), params, workspace).status();
-    return status == FLASH_OK ? flash::launch_early(main_pass<T, d_head>(params), stream, params, maps, workspace) : status;
+    return status == FLASH_OK ? flash::launch_early(main_pass<T, d_head>(params), stream, params, maps, workspace)
+                              : status;
 }
 
 extern "C" FlashStatus flash_backward(const FlashBackwardParams *params, cudaStream_t stream) {
