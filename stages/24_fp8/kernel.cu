@@ -1,10 +1,10 @@
 // FP8. Q, K, V and P are e4m3, one byte each, and the tensor cores multiply twice as many of them in a clock.
 // wgmma takes bytes of V only transposed, so further warps transpose it. The tensor cores keep 13 bits of a sum of e4m3
 // products, so the sum over the tiles is kept outside of them. e4m3 has too few powers of two for an optimistic
-// maximum, so every tile takes its maximum first.
+// maximum, so every tile takes its maximum first. P has so few bits that it needs no exponential function.
 //
-// As in stage shapes, one producer thread loads the tiles with TMA. The consumer warpgroups, 64 rows of Q each, take
-// turns and do not stop between query tiles.
+// As in stage shapes, one producer thread loads the tiles with TMA. The consumer warpgroups, 64 rows of Q each, do not
+// stop between query tiles.
 
 #include "accumulator.cuh"
 #include "epilogue.cuh"
@@ -12,7 +12,6 @@
 #include "load.cuh"
 #include "mask.cuh"
 #include "numbers.cuh"
-#include "ping_pong.cuh"
 #include "pipeline.cuh"
 #include "ptx_hopper.cuh"
 #include "tensor_maps.h"
@@ -24,12 +23,14 @@ struct Shape {
     static constexpr int Br = d_head == 64 ? 192 : 128;       // rows of Q (and of S, P, O) in a query tile
     static constexpr int kv_stages = d_head == 64 ? 4 : 3;    // buffers for tiles of K, of V and of V transposed
     static constexpr int transposers = d_head == 64 ? 2 : 4;  // the last warps of the block
-    static constexpr int consumer_registers = d_head == 64 ? 160 : 232;  // of a thread
-    static constexpr int other_registers = d_head == 64 ? 32 : 24;       // of the producer and the transposers
-    static constexpr int columns = d_head + 8;     // of V, and eight columns of ones, whose products are the sums of P
-    static constexpr bool long_turns = Br == 128;  // a turn at the tensor cores lasts until O is computed
+    static constexpr int consumer_registers = d_head == 64 ? 160 : 224;  // 4 x 128 = 2 x 224 + 24 + 40 = 3 x 160 + 32
+    static constexpr int producer_registers = 24;
+    static constexpr int transposer_registers = d_head == 64 ? 32 : 40;
+    static constexpr int loads = d_head == 64 ? 2 : 4;  // pieces of V that a transposer has under way
+    static constexpr int columns = d_head + 8;  // of V, and eight columns of ones, whose products are the sums of P
+    static constexpr bool maximum_under_PV = d_head == 128;  // it is taken while PV is under way, or after it
 };
-constexpr int threads = 512;  // consumers, and one or two warpgroups for the producer and the transposers
+constexpr int threads = 512;  // consumers, producer and transposers
 constexpr int Bc = 128;       // rows in a tile of K and of V
 constexpr int q_stages = 2;   // buffers for tiles of Q
 
@@ -82,8 +83,8 @@ __device__ void produce(SharedStorage<d_head> &shared, const FlashParams &params
 
 // ---- V transposed ----
 
-// One warp's share of a tile of V, [Bc][d_head] to [d_head][Bc], in pieces of 32 rows by 16 columns. Of 16 rows, row
-// 2 c + e % 2 + 8 (e / 2) goes to position 4 c + e, because P has its columns in that order.
+// One warp's share of a tile of V, [Bc][d_head] to [d_head][Bc], in pieces of 32 rows by 16 columns, several of them
+// under way together. Of 16 rows, row 2 c + e % 2 + 8 (e / 2) goes to position 4 c + e, as P's columns do.
 template <int d_head>
 __device__ void transpose_tile(const e4m3 *V, e4m3 *transposed, int transposer, int lane) {
     // The row of V that this lane addresses for ldmatrix, and the row of V transposed for stmatrix. Rows 0, 2, 4, 6, 9,
@@ -93,14 +94,23 @@ __device__ void transpose_tile(const e4m3 *V, e4m3 *transposed, int transposer, 
     const uint32_t to = ptx::shared_address(transposed) + row * Bc + (row % 8 * 16 ^ lane / 16 * 16);
     const uint32_t even = 0x6420, odd = 0x7531;  // a register has two rows by two columns: the bytes of one column
     const uint32_t one = lane < 16 ? even : odd, other = lane < 16 ? odd : even;
-#pragma unroll 1  // unrolled, the loop would need more registers than these warps have
-    for (uint32_t piece = transposer; piece < Bc / 32 * (d_head / 16); piece += Shape<d_head>::transposers) {
-        const uint32_t rows = piece % (Bc / 32) * 32, chunk = piece / (Bc / 32);
-        uint32_t x[4];
-        ptx::ldmatrix_x4_trans(x, from + rows * d_head ^ chunk * 16);
-        const uint32_t columns[4] = {__byte_perm(x[0], x[1], one), __byte_perm(x[0], x[1], other),
-                                     __byte_perm(x[2], x[3], one), __byte_perm(x[2], x[3], other)};
-        ptx::stmatrix_x4(to + chunk * 16 * Bc ^ rows, columns);
+    constexpr int loads = Shape<d_head>::loads, transposers = Shape<d_head>::transposers;
+#pragma unroll
+    for (int group = 0; group < Bc / 32 / transposers; ++group) {
+        const uint32_t rows = 32 * (transposer + group * transposers);
+#pragma unroll
+        for (int first = 0; first < d_head / 16; first += loads) {
+            uint32_t pieces[loads][4];
+#pragma unroll
+            for (int i = 0; i < loads; ++i) ptx::ldmatrix_x4_trans(pieces[i], from + rows * d_head ^ (first + i) * 16);
+#pragma unroll
+            for (int i = 0; i < loads; ++i) {
+                const uint32_t (&x)[4] = pieces[i];
+                const uint32_t columns[4] = {__byte_perm(x[0], x[1], one), __byte_perm(x[0], x[1], other),
+                                             __byte_perm(x[2], x[3], one), __byte_perm(x[2], x[3], other)};
+                ptx::stmatrix_x4((to ^ rows) + (first + i) * 16 * Bc, columns);
+            }
+        }
     }
 }
 
@@ -127,15 +137,14 @@ __device__ constexpr uint64_t descriptor_offset(uint32_t bytes) {
     return bytes / 16;
 }
 
-// One consumer warpgroup's matrix products: the positions in the queues of Q, K and V, how wgmma finds the tiles, and
-// whose turn it is. Between the issue of a product and the wait for it, the code must not touch its registers.
+// One consumer warpgroup's matrix products: the positions in the queues of Q, K and V, and how wgmma finds the tiles.
+// Between the issue of a product and the wait for it, the code must not touch its registers.
 template <int d_head>
 struct Mainloop {
     static constexpr int Br = Shape<d_head>::Br, kv_stages = Shape<d_head>::kv_stages, columns = Shape<d_head>::columns;
 
     SharedStorage<d_head> &shared;
     const int lane;
-    const PingPong<Br / 64> ping_pong;
     const uint64_t Q_descriptor, K_descriptor, V_descriptor;
     PipelineState<q_stages> Q_read;
     PipelineState<kv_stages> K_read, V_read;
@@ -144,7 +153,6 @@ struct Mainloop {
     __device__ Mainloop(SharedStorage<d_head> &shared, int warpgroup, int lane)
         : shared(shared),
           lane(lane),
-          ping_pong{warpgroup},
           Q_descriptor(ptx::matrix_descriptor(shared.Q[0] + warpgroup * 64 * d_head, 0, 8 * d_head, d_head)),
           K_descriptor(ptx::matrix_descriptor(shared.K, 0, 8 * d_head, d_head)),
           V_descriptor(ptx::matrix_descriptor(shared.V_transposed, 0, 8 * Bc, Bc)) {}
@@ -193,27 +201,28 @@ struct Mainloop {
         release_K();
     }
 
-    // Waits for PV. A short turn ends here, a long one when O is computed.
     __device__ __forceinline__ void wait_PV(float (&PV)[columns / 2], uint32_t (&P)[Bc / 32][4]) {
         ptx::wgmma_wait<0>(PV, P);
-        if (!Shape<d_head>::long_turns) ping_pong.pass_turn();
         release_V();
     }
 
-    // Waits for the next PV's V. ptxas moves exponentials across a barrier, but not across this loop: they stay after
-    // the turn, and do not delay the next warpgroup.
     __device__ __forceinline__ void wait_V() { shared.transposed_pipeline.consumer_wait(V_read); }
 };
 
 // ---- online softmax ----
 
 // The online softmax of a thread's two rows: P = 2^(scale_log2 S - shift).
+//
+// Read as an integer, the byte of an e4m3 number p is 8 (7 + log2 p) at powers of two; between two of them it is up to
+// 0.69 less. So the code computes this straight line, 0.4 lower, and rounds it to an integer, which is P's byte. P is
+// off by up to 7.5 percent; rounding alone would be 6.25. Numbers below 2^-6 become smaller than they are, or 0.
 struct OnlineSoftmax {
     static constexpr float lowest = -0x1p127f;  // below all scores, but finite: -infinity - shift is not NaN
-    // P of the row's maximum is 2^headroom. e4m3 ends at 448 above, loses precision below 2^-6, and ends at 2^-9.
-    static constexpr float headroom = 8;
+    static constexpr float headroom = 8;        // P of the row's maximum is 2^headroom. e4m3 ends at 448
+    static constexpr float byte = 0x1p-24f;     // the unit in which ptx::pack_bytes counts
 
-    float scale_log2;  // exp(scale x) = 2^(scale_log2 x); each head of Q and of K has a scale of its own
+    float scale_log2;           // exp(scale x) = 2^(scale_log2 x); each head of Q and of K has a scale of its own
+    float slope, intercept[2];  // P's byte is slope S + intercept, rounded
     float shift[2];
     float row_sum[2];       // of P over all tiles whose PV is in O
     float rescale[2];       // the factor for O and for these sums before PV of the current P is added
@@ -223,6 +232,7 @@ struct OnlineSoftmax {
     __device__ __forceinline__ void begin(const FlashParams &params, const QueryTile &query_tile) {
         scale_log2 = params.scale * 1.44269504f * params.Q_scales[query_tile.batch * params.Hq + query_tile.head] *
                      params.K_scales[query_tile.batch * params.Hkv + query_tile.kv_head];
+        slope = 8 * byte * scale_log2;
         shift[0] = shift[1] = lowest;
     }
 
@@ -246,6 +256,7 @@ struct OnlineSoftmax {
             const float old_shift = shift[row];
             shift[row] = fmaxf(old_shift, row_reduce_max(maximum[row]) * scale_log2 - headroom);
             next_rescale[row] = ptx::exp2(old_shift - shift[row]);
+            intercept[row] = fmaf(-8 * byte, shift[row], (8 * 7 - 0.4f) * byte);
         }
     }
 
@@ -260,9 +271,9 @@ struct OnlineSoftmax {
 #pragma unroll
                 for (int e = 0; e < 4; ++e) {
                     const float s = S[8 * n + 4 * (e / 2) + 2 * row + e % 2];
-                    p[e] = ptx::exp2(fmaf(s, scale_log2, -shift[row]));  // one multiply-add and one ex2
+                    p[e] = fmaf(s, slope, intercept[row]);
                 }
-                P[n / 2][2 * (n % 2) + row] = ptx::pack_e4m3(p[0], p[1], p[2], p[3]);
+                P[n / 2][2 * (n % 2) + row] = ptx::pack_bytes(p[0], p[1], p[2], p[3]);
             }
         rescale[0] = next_rescale[0];
         rescale[1] = next_rescale[1];
@@ -291,18 +302,14 @@ template <int d_head>
 __device__ __forceinline__ void next_P(Mainloop<d_head> &mainloop, OnlineSoftmax &softmax, float (&S)[Bc / 2],
                                        uint32_t (&P)[Bc / 32][4], float (&PV)[d_head / 2 + 4], float (&O)[d_head / 2],
                                        const QueryTile &query_tile, int warp_row, int kv_tile, int Nkv) {
-    mainloop.ping_pong.take_turn();
     mainloop.issue_QK(S);
     mainloop.issue_PV(PV, P);
     mainloop.wait_S(S);
     mask<Bc>(S, query_tile, warp_row, kv_tile, Nkv, mainloop.lane);
-    if (Shape<d_head>::long_turns) softmax.take_maximum(S);
+    if (Shape<d_head>::maximum_under_PV) softmax.take_maximum(S);
     mainloop.wait_PV(PV, P);
     softmax.add_PV<d_head>(O, PV);
-    if (Shape<d_head>::long_turns)
-        mainloop.ping_pong.pass_turn();
-    else
-        softmax.take_maximum(S);
+    if (!Shape<d_head>::maximum_under_PV) softmax.take_maximum(S);
     mainloop.wait_V();
     softmax.exponentiate(S, P);
 }
@@ -339,12 +346,17 @@ __global__ void __launch_bounds__(threads, 1)
     ptx::fence_proxy_async();  // makes the ones visible to wgmma
     __syncthreads();           // no thread may wait at a barrier before it is initialised
 
-    // The producer and the transposers give most of their registers back.
-    if (warpgroup >= consumers) {
-        ptx::setmaxnreg_dec<Shape<d_head>::other_registers>();
-        if (threadIdx.x == 128 * consumers) produce(shared, params, maps);
+    // The producer and the transposers give most of their registers back. At d_head 64 they share a warpgroup.
+    if (warpgroup == 3) {
+        ptx::setmaxnreg_dec<Shape<d_head>::transposer_registers>();
+        if (consumers == 3 && threadIdx.x == 128 * consumers) produce(shared, params, maps);
         const int transposer = warp - (threads / 32 - transposers);
         if (transposer >= 0) transpose_V(shared, transposer, lane);
+        return;
+    }
+    if (warpgroup == consumers) {
+        ptx::setmaxnreg_dec<Shape<d_head>::producer_registers>();
+        if (threadIdx.x == 128 * consumers) produce(shared, params, maps);
         return;
     }
 
@@ -358,15 +370,12 @@ __global__ void __launch_bounds__(threads, 1)
     float O[d_head / 2];     // [64, d_head] per warpgroup: the sum over the tiles
 
     // The first S has no PV to overlap with. Every block has at least one query tile.
-    mainloop.ping_pong.begin();
     QueryTile query_tile = mainloop.wait_query_tile();
     int warp_row = query_tile.first_row + warp * 16;
     int kv_tile = query_tile.kv_tiles - 1;
     softmax.begin(params, query_tile);
-    mainloop.ping_pong.take_turn();
     mainloop.issue_QK(S);
     ptx::wgmma_wait<0>(S);
-    mainloop.ping_pong.pass_turn();
     mainloop.release_K();
     mask<Bc>(S, query_tile, warp_row, kv_tile, params.Nkv, lane);
     softmax.take_maximum(S);
@@ -393,11 +402,9 @@ __global__ void __launch_bounds__(threads, 1)
             softmax.begin(params, query_tile);
             next_P(mainloop, softmax, S, P, PV, O, query_tile, warp_row, kv_tile, params.Nkv);
         } else {
-            mainloop.ping_pong.take_turn();
             mainloop.issue_PV(PV, P);
             mainloop.wait_PV(PV, P);
             softmax.add_PV<d_head>(O, PV);
-            if (Shape<d_head>::long_turns) mainloop.ping_pong.pass_turn();
         }
         const float V_scale = params.V_scales[finished.batch * params.Hkv + finished.kv_head];
         const RowStatistics rows = softmax.finalize(shift, V_scale);
@@ -405,7 +412,6 @@ __global__ void __launch_bounds__(threads, 1)
         store_log_sum_exp(params, rows, finished, warp, lane);
     }
     if (lane == 0) ptx::tma_store_wait_read<0>();  // the block must not end before TMA has read its shared memory
-    mainloop.ping_pong.end();
 }
 
 // ---- launch ----
