@@ -188,9 +188,9 @@ __device__ void finish(SharedStorage<T, d_head, row_tiles, warps> &shared, const
 
 // grid: (blocks that share a head's rows of Q, Hkv, at least as many as a head has parts in all sequences). equal: all
 // sequences are Nmax long and lie in one piece. box: rows of a copy. most_of_all: units of the longest part, over those
-// of a head in all sequences. equal_count: parts of a head, if all are equal.
+// of a head in all sequences. equal_count: parts of a head, if all are equal. __launch_bounds__ as in stage lean.
 template <typename T, int d_head, int row_tiles, int warps, bool equal, int box>
-__global__ void __launch_bounds__(32 * warps)
+__global__ void __launch_bounds__(32 * warps, 1)
     paged_kernel(const FlashDecodeParams params, const __grid_constant__ CacheMaps maps, const float most_of_all,
                  const int equal_count) {
     extern __shared__ __align__(1024) unsigned char shared_bytes[];
