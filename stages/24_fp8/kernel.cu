@@ -221,8 +221,7 @@ struct OnlineSoftmax {
     static constexpr float headroom = 8;        // P of the row's maximum is 2^headroom. e4m3 ends at 448
     static constexpr float byte = 0x1p-24f;     // the unit in which ptx::pack_bytes counts
 
-    float scale_log2;           // exp(scale x) = 2^(scale_log2 x); each head of Q and of K has a scale of its own
-    float slope, intercept[2];  // P's byte is slope S + intercept, rounded
+    float scale_log2;  // exp(scale x) = 2^(scale_log2 x); each head of Q and of K has a scale of its own
     float shift[2];
     float row_sum[2];       // of P over all tiles whose PV is in O
     float rescale[2];       // the factor for O and for these sums before PV of the current P is added
@@ -232,7 +231,6 @@ struct OnlineSoftmax {
     __device__ __forceinline__ void begin(const FlashParams &params, const QueryTile &query_tile) {
         scale_log2 = params.scale * 1.44269504f * params.Q_scales[query_tile.batch * params.Hq + query_tile.head] *
                      params.K_scales[query_tile.batch * params.Hkv + query_tile.kv_head];
-        slope = 8 * byte * scale_log2;
         shift[0] = shift[1] = lowest;
     }
 
@@ -256,13 +254,14 @@ struct OnlineSoftmax {
             const float old_shift = shift[row];
             shift[row] = fmaxf(old_shift, row_reduce_max(maximum[row]) * scale_log2 - headroom);
             next_rescale[row] = ptx::exp2(old_shift - shift[row]);
-            intercept[row] = fmaf(-8 * byte, shift[row], (8 * 7 - 0.4f) * byte);
         }
     }
 
     // Computes P. Of 16 columns a lane has four of each row, 2 c, 2 c + 1, 2 c + 8 and 2 c + 9 with c = lane % 4. They
     // become the bytes of one register of wgmma's operand A, positions 4 c to 4 c + 3.
     __device__ __forceinline__ void exponentiate(const float (&S)[Bc / 2], uint32_t (&P)[Bc / 32][4]) {
+        const float slope = 8 * byte * scale_log2, height = (8 * 7 - 0.4f) * byte;
+        const float intercept[2] = {fmaf(-8 * byte, shift[0], height), fmaf(-8 * byte, shift[1], height)};
 #pragma unroll
         for (int n = 0; n < Bc / 16; ++n)
 #pragma unroll
