@@ -219,9 +219,9 @@ def _joined(fresh: list[dict], before: list[dict], run: str) -> list[dict]:
     return sorted([*kept, *fresh], key=place)
 
 
-def _name_in(row: dict) -> tuple[str | None, str | None]:
-    """The name of what a row is of, and the mistake that is planted in it."""
-    return row.get("name", row.get("stage")), row.get("mistake")
+def _name_in(row: dict) -> tuple[str | None, ...]:
+    """The name of what a row is of, its type, and the mistake that is planted in it."""
+    return row.get("name", row.get("stage")), row.get("dtype"), row.get("mistake")
 
 
 def earlier(rows: list[dict]) -> str:
