@@ -26,7 +26,7 @@ PAGE = """<!doctype html><html><head><title>page</title>
         ("@keyframes turn { from { top: 0 } to { top: 1px } }", "@keyframes turn{from { top: 0 } to { top: 1px }}"),
         ('@charset "utf-8"; p { color: red }', '@charset "utf-8";p{color: red}'),
         ("/* .shown { } */ p { /* red; */ color: blue }", "p{color: blue}"),
-        (".shown::before { content: '} a  b {' }", ".shown::before{content: '} a  b {'}"),
+        (".shown::before { content: '} a  b {' }", '.shown::before{content: "} a  b {"}'),
         ("p { --icon: url(data:image/svg+xml;a{b}) }", "p{--icon: url(data:image/svg+xml;a{b})}"),
         (":root { --light: ; --dark: initial }", ":root{--light: ; --dark: initial}"),
     ],

@@ -14,9 +14,9 @@ from flashladder.core.console import plural, say
 from flashladder.core.environment import for_python
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, build_directory
-from flashladder.site import built, pictures, run_page, sources, styles
+from flashladder.site import built, pictures, run_page, sources
 
-NEEDED = {"sphinx": "sphinx", "myst_nb": "myst-nb", "furo": "furo"}
+NEEDED = {"sphinx": "sphinx", "myst_nb": "myst-nb", "furo": "furo", "tinycss2": "tinycss2"}
 
 
 def missing() -> list[str]:
@@ -49,6 +49,8 @@ def run(extra: list[str] = ()) -> int:
         raise FlashLadderError("Sphinx objects to the pages, see above; a warning is an error here.")
     run_page.copy_files(folder / "html")
     pictures.write(folder / "html/_static")
+    from flashladder.site import styles  # of what missing() asks for
+
     styles.put_into_pages(folder / "html")
     wrong = built.faults(folder / "html")
     if wrong:

@@ -5,7 +5,10 @@ page or in a script."""
 import functools
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+
+import tinycss2
 
 STATIC = "_static/"
 # A page's links to styles in _static, as Sphinx writes them, or what an earlier build has put in their place; a link of
@@ -13,9 +16,7 @@ STATIC = "_static/"
 _LINKS = re.compile(r'(?:<link rel="stylesheet" type="text/css" href="[^"]*_static/[^"]*" />\s*)+')
 _INSIDE = re.compile(r'<style data-from="([^"]*)">.*?</style>\n', re.S)
 _OWN = re.compile(r'<link rel="stylesheet" href="([^":]*)">\n?')
-_TEXTS = r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'"
-_SIGNS = re.compile(rf"url\((?:{_TEXTS}|[^)\"']*)\)|{_TEXTS}|([{{}};])", re.S)
-_WITH_RULES = ("@media", "@supports")
+_WITH_RULES = ("media", "supports")
 _WORD = re.compile(r"[\w-]+")
 
 
@@ -38,76 +39,81 @@ def put_into_pages(site: Path) -> None:
         page.write_text(f'{head}<style data-from="{" ".join(names)}">{style}</style>\n{body}')
 
 
+@dataclass(frozen=True)
+class Rule:
+    """Of a style. What matches nothing is left out: selectors, or all that stands inside."""
+
+    head: str
+    body: str = ""
+    selectors: tuple[tuple[str, frozenset[str]], ...] = ()  # with the classes and ids that each needs
+    inside: tuple["Rule", ...] | None = None
+
+    def needed(self, known: set[str]) -> str:
+        if self.inside is not None:
+            rules = "".join(rule.needed(known) for rule in self.inside)
+            return f"{self.head}{{{rules}}}" if rules else ""
+        if not self.selectors:
+            return self.head + self.body
+        kept = [text for text, names in self.selectors if names <= known]
+        return ",".join(kept) + self.body if kept and self.body else ""
+
+
 def needed(style: str, known: set[str]) -> str:
     """The rules that can match where only these classes and ids are known, without comments and indentation."""
-    return "".join(_kept(_without_comments(style), known))
+    return "".join(rule.needed(known) for rule in _parsed(style))
 
 
 @functools.cache
-def _without_comments(style: str) -> str:
-    return re.sub(r"/\*.*?\*/", "", style, flags=re.S)
+def _parsed(style: str) -> tuple[Rule, ...]:
+    return tuple(_rules(tinycss2.parse_stylesheet(style, skip_comments=True, skip_whitespace=True)))
 
 
-def _kept(style: str, known: set[str]) -> Iterator[str]:
-    for head, body in _rules(style):
-        if body is None:
-            yield f"{head};"
-        elif head.startswith(_WITH_RULES):
-            inner = "".join(_kept(body, known))
-            if inner:
-                yield f"{head}{{{inner}}}"
-        elif head.startswith("@"):
-            yield f"{head}{{{_short(body)}}}"
-        else:
-            selectors = [one for one, names in _selectors(head) if names <= known]
-            if selectors and body.strip():
-                yield f"{','.join(selectors)}{{{_short(body)}}}"
+def _rules(nodes: list) -> Iterator[Rule]:
+    for node in nodes:
+        if node.type == "qualified-rule":
+            body = _short(node.content)
+            yield Rule("", body and f"{{{body}}}", tuple(_selectors(node.prelude)))
+        elif node.type == "at-rule":
+            head = f"@{node.at_keyword} {_short(node.prelude)}".strip()
+            if node.content is None:
+                yield Rule(head, ";")
+            elif node.lower_at_keyword in _WITH_RULES:
+                inside = tinycss2.parse_rule_list(node.content, skip_comments=True, skip_whitespace=True)
+                yield Rule(head, inside=tuple(_rules(inside)))
+            else:
+                yield Rule(head, f"{{{_short(node.content)}}}")
 
 
-@functools.cache
-def _rules(style: str) -> list[tuple[str, str | None]]:
-    """What stands before each block, and what stands in it; a statement without a block has None."""
-    found, begin, depth, head = [], 0, 0, ""
-    for sign in _SIGNS.finditer(style):
-        if sign[1] == "{":
-            if not depth:
-                head, begin = _short(style[begin : sign.start()]), sign.end()
-            depth += 1
-        elif sign[1] == "}":
-            depth -= 1
-            if not depth:
-                found.append((head, style[begin : sign.start()]))
-                begin = sign.end()
-        elif sign[1] == ";" and not depth:
-            found.append((_short(style[begin : sign.start()]), None))
-            begin = sign.end()
-    return found
+def _short(tokens: list) -> str:
+    """One space where there are several and a new line, and no comments."""
+    kept = list(_without_comments(tokens))
+    while kept and kept[-1].type == "whitespace":
+        kept.pop()
+    while kept and kept[0].type == "whitespace":
+        kept.pop(0)
+    return tinycss2.serialize(kept)
 
 
-@functools.cache
-def _short(text: str) -> str:
-    """Outside of texts, one space where there are several and a new line."""
-    parts = re.split(f"({_TEXTS})", text.strip(), flags=re.S)
-    return "".join(part if at % 2 else re.sub(r"\s+", " ", part) for at, part in enumerate(parts))
+def _without_comments(tokens: list) -> Iterator:
+    for token in tokens:
+        if token.type == "whitespace":
+            token.value = " "
+        for part in ("content", "arguments"):
+            if isinstance(getattr(token, part, None), list):
+                setattr(token, part, list(_without_comments(getattr(token, part))))
+        if token.type != "comment":
+            yield token
 
 
-@functools.cache
-def _selectors(head: str) -> list[tuple[str, set[str]]]:
-    """The parts between commas that stand outside of parentheses, each with the classes and ids without which it
-    matches nothing."""
-    found, depth = [""], 0
-    for part in re.split(r"([(),])", head):
-        depth += {"(": 1, ")": -1}.get(part, 0)
-        if part == "," and not depth:
-            found.append("")
-        else:
-            found[-1] += part
-    return [(one.strip(), _names(one)) for one in found]
-
-
-def _names(selector: str) -> set[str]:
-    """Of what stands in parentheses and brackets nothing is asked: it may be what must not be there."""
-    outside, count = re.sub(r"\[[^]]*\]", "", selector), 1
-    while count:
-        outside, count = re.subn(r"\([^()]*\)", "", outside)
-    return set() if "\\" in selector else set(re.findall(r"[.#]([\w-]+)", outside))
+def _selectors(prelude: list) -> Iterator[tuple[str, frozenset[str]]]:
+    """The parts between commas, each with the classes and ids without which it matches nothing. Of what stands in
+    parentheses and brackets nothing is asked: it may be what must not be there."""
+    parts: list[list] = [[]]
+    for token in prelude:
+        parts.append([]) if token == "," else parts[-1].append(token)
+    for part in parts:
+        names = {token.value for token in part if token.type == "hash"}
+        names |= {
+            after.value for dot, after in zip(part, part[1:], strict=False) if dot == "." and after.type == "ident"
+        }
+        yield _short(part), frozenset(name for name in names if _WORD.fullmatch(name))
