@@ -21,7 +21,7 @@ inline constexpr Bounds bounds_bf16{
     .unit_roundoff = 0x1p-8, .half_smallest = 0x1p-134, .weight = 0x1p-32, .element = 4, .frobenius = 4e-3};
 // Of P: O is bf16. `fine` has the errors of the scores besides (score_error_unit), each as if the worst came together.
 inline constexpr Bounds bounds_e4m3{.unit_roundoff = 0x1p-4,
-                                    .half_smallest = 0x1p-7,  // a straight line's error: it makes 2^-7 0
+                                    .half_smallest = 0x1.1p-7,  // a straight line's error: it makes 2^-6.89 0
                                     .weight = 0x1p8,
                                     .element = 1.5,
                                     .frobenius = 4e-2,
@@ -41,7 +41,8 @@ inline constexpr double sum_error_unit = 0x1.1p-6;  // 4 * 34 * 2^-13
 // What rounding a softmax weight to the type may move it by beyond u times itself, which `element` has room for. p is
 // exp(score - the row's largest score); what is rounded is P = p times `weight` or more. Among normal numbers that is
 // nothing. Below them rounding moves P by up to half_smallest, and by no more than P, for 0 is never further away than
-// the nearest. In units of p: min(p, half_smallest / weight) - u p, which is 0 from where the normal numbers begin.
+// the nearest. In units of p: min(p, half_smallest / weight) - u p, which is 0 from where the normal numbers begin, of
+// e4m3 from 8.5 times that on.
 // Where P was rounded while the row's maximum was lower, or is taken for lower, P was larger, and the error is less.
 inline double fine(const Bounds &bounds, double p) {
     const double moved = std::min(p, bounds.half_smallest / bounds.weight);

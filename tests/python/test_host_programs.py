@@ -178,17 +178,24 @@ def test_a_row_at_its_bound_is_not_the_first_beyond_it():
 
 @pytest.mark.parametrize("dtype", TYPE_NUMBERS)
 def test_what_rounding_moves_weights_by(dtype):
-    """P = weight p, rounded: never further off than u p + fine(p), at some p nearly that far, and fine is 0 where P is
-    a normal number."""
+    """P = weight p, rounded, of e4m3 on a straight line: never further off than u p + fine(p), of e4m3 1.5 u p, at some p
+    nearly that far. Of the others fine is 0 where P is a normal number, of e4m3 from 8.5 times that on."""
     # Of a row's largest score: optimistic_max's margin, e4m3's headroom.
     least = {"fp16": 2.0**-3, "bf16": 2.0**-32, "e4m3": 2.0**8}[dtype]
     normal = {"fp16": 2.0**-14, "bf16": 2.0**-126, "e4m3": 2.0**-6}[dtype] / least
     p = normal * np.concatenate([2.0 ** np.random.default_rng(0).uniform(-14, 4, 20000), [0.0, 1.0, 16.0]])
-    error = np.abs(from_bits(to_bits(least * p, dtype), dtype) / least - p)
-    allowed = UNIT[dtype] * p + verify.fine_errors(p, dtype)
+    is_line = dtype == "e4m3"
+    error = np.abs(from_bits(_on_the_line(least * p) if is_line else to_bits(least * p, dtype), dtype) / least - p)
+    allowed = (1.5 if is_line else 1) * UNIT[dtype] * p + verify.fine_errors(p, dtype)
     assert (error <= allowed).all()
-    assert (error[p < normal] > 0.99 * allowed[p < normal]).any()
-    assert not verify.fine_errors(p[p >= normal], dtype).any()
+    assert (error[p < normal] > 0.97 * allowed[p < normal]).any()
+    assert not verify.fine_errors(p[p >= normal * (8.5 if is_line else 1)], dtype).any()
+
+
+def _on_the_line(P: np.ndarray) -> np.ndarray:  # noqa: N803 - as everywhere
+    """The bytes that stage fp8 takes for weights."""
+    with np.errstate(divide="ignore"):
+        return np.maximum(np.rint(8 * (7 + np.log2(P)) - 0.4), 0).astype(np.uint8)
 
 
 def test_the_unit_of_log_sum_exp():

@@ -93,8 +93,9 @@ void check_unfinished_stores(Warp &w, const Op &op, uint64_t first, uint64_t las
 namespace {
 
 std::string ended_while(const Block &block, const Op &op, const char *doing) {
-    return std::string("the block has ended while the ") + copy_noun(op.cls) + " at " + where(*block.program, op.index) +
-           " may still be " + doing + " its shared memory, which another block may have by then: ";
+    return std::string("the block has ended while the ") + copy_noun(op.cls) + " at " +
+           where(*block.program, op.index) + " may still be " + doing +
+           " its shared memory, which another block may have by then: ";
 }
 
 // Of loads: all that completes to an mbarrier and was asked for by the block itself. What blocks of a cluster ask for

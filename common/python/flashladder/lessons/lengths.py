@@ -13,7 +13,7 @@ from flashladder.ladder import stages
 from flashladder.ladder.stage import Stage
 from flashladder.lessons import notebook_format, sections
 
-OTHER_PARTS = ("backward", "decode")  # which have a note of that name
+OTHER_PARTS = ("backward", "backward_waits", "decode")  # their notes
 MOST = {"card": 600, "core path": 1_500, "code cells": 12, "notes": 1_200, "everything": 60_000}
 CARD_ON_HOPPER = 800
 NOTES = ROOT / "docs/notes"

@@ -135,7 +135,7 @@ KERNEL(waited_for_the_phase_before) {
 using Kernel = void (*)(CUtensorMap, float *);
 #define CASE(name)                  \
     {                               \
-#name, {                    \
+        #name, {                    \
             name<false>, name<true> \
         }                           \
     }
