@@ -178,8 +178,8 @@ def test_a_row_at_its_bound_is_not_the_first_beyond_it():
 
 @pytest.mark.parametrize("dtype", TYPE_NUMBERS)
 def test_what_rounding_moves_weights_by(dtype):
-    """P = weight p, rounded, of e4m3 on a straight line: never further off than u p + fine(p), of e4m3 1.5 u p, at some p
-    nearly that far. Of the others fine is 0 where P is a normal number, of e4m3 from 8.5 times that on."""
+    """P = weight p, rounded, of e4m3 on a straight line: never further off than u p (of e4m3 1.5 u p) + fine(p), at
+    some p nearly that far. fine is 0 where P is a normal number, of e4m3 from 8.5 times that on."""
     # Of a row's largest score: optimistic_max's margin, e4m3's headroom.
     least = {"fp16": 2.0**-3, "bf16": 2.0**-32, "e4m3": 2.0**8}[dtype]
     normal = {"fp16": 2.0**-14, "bf16": 2.0**-126, "e4m3": 2.0**-6}[dtype] / least
