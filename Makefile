@@ -242,7 +242,7 @@ help:
 	  '  make puzzle-05             kernels of ten lines with one idea each; then start, check, hint, solution' \
 	  '  make new STAGE=06          a blank page for a whole kernel: work/06/kernel.cu (GIVE=tiles: not quite blank)' \
 	  '  make check STAGE=06        judge it, part by part (KERNEL=my.cu: another file; PART=scores: one part)' \
-  '  make test                  the tests that this machine can run (about 5 minutes on two cores)' \
+  '  make test                  the tests that this machine can run (about 4 minutes on two cores)' \
 	  '  make test-all              the long ones too (make test-long: those alone)' \
 	  '  make test-simulator        all of the simulator, after a change to it' \
 	  '  make fuzz MINUTES=10       damaged PTX, damaged fat binaries and random kernels against the simulator' \
