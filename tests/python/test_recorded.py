@@ -81,6 +81,15 @@ def test_a_record_is_taken_in_beside_what_it_is_not_of(tmp_path):
     assert [one.get("run", "") for one in again["measurements"] if one["name"] == "05_swizzle"] == [""]
 
 
+def test_figures_of_another_type_stay(tmp_path):
+    ceilings = [{"name": "cuBLAS matmul", "kind": "ceiling", "dtype": dtype} for dtype in ("bf16", "e4m3")]
+    (tmp_path / "ships").mkdir()
+    recorded.write(results(*(one | {"tflops": 700.0} for one in ceilings)), tmp_path / "ships" / "X.json")
+    new = recorded.write(results(ceilings[1] | {"tflops": 1400.0}), tmp_path / "X.json")
+    taken = recorded.load(recorded.take(new, tmp_path / "ships"))
+    assert [recorded.ceiling(taken, dtype)["tflops"] for dtype in ("bf16", "e4m3")] == [700.0, 1400.0]
+
+
 def test_a_record_inside_another_replaces_itself_alone(tmp_path):
     file = tmp_path / "X-ablations.json"
     hurt = {"provenance": ORIGIN, "measurements": [row(stages.get("optimistic_max").name)]}
