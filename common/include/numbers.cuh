@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-// A number of a byte: 1 sign, 4 exponent, 3 fraction bits. ptx::pack_e4m3 makes four of them, wgmma multiplies them.
+// A number of a byte: 1 sign, 4 exponent, 3 fraction bits. wgmma multiplies them.
 struct e4m3 {
     uint8_t bits;
 };

@@ -2,7 +2,9 @@
 
 import pytest
 
-from flashladder.site import styles
+pytest.importorskip("tinycss2")
+
+from flashladder.site import styles  # noqa: E402
 
 PAGE = """<!doctype html><html><head><title>page</title>
 <link rel="stylesheet" type="text/css" href="../_static/styles/theme.css?v=1" />

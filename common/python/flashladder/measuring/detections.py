@@ -361,9 +361,8 @@ class Measured:
         stage = stages.get(PROBE)
         product, _ = planted.built(Subject(stage), self.device.gpu.compute)
         with executed(stage, product, self.device, self.problems.of(stage, self.times), gpu) as runs, self.room:
-            if not any(
-                runs.plain(1, 2 * QUIET_SECONDS, QUIET_SECONDS) == ["right"] for _ in range(2)
-            ):  # others keep it busy
+            tries = (runs.plain(1, 2 * QUIET_SECONDS, QUIET_SECONDS) for _ in range(2))  # others keep it busy
+            if ["right"] not in tries:
                 self.stopped = f"{after.stage.id} {after.name}"
 
     def _pieces(self, subjects: list[Subject]) -> Iterator[list[Waiting]]:

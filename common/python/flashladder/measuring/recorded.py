@@ -186,8 +186,8 @@ def named(name: str, folder: Path = RECORDED) -> dict:
 
 
 def take(file: Path, folder: Path = RECORDED) -> Path:
-    """Has a record that was just measured ship. What the one before has of stages that the new one is not of stays, and
-    says in `run` when it was measured."""
+    """Has a record that was just measured ship. What the one before has of stages and types that the new one is not of
+    stays, and says in `run` when it was measured."""
     fresh, place = load(file), folder / file.name
     if place.exists() and kind_of(place.stem) in ("", "ablations", "backward", "counters", "faults"):
         fresh = _with_earlier(fresh, load(place))
