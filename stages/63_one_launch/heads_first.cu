@@ -363,6 +363,7 @@ static void queue(flash::RingQueue &ring) {
     for (int me = 0; me < P; ++me) ready[me] = ring.record(me, ring[me].stream);
     for (int me = 0; me < P; ++me) {  // all ranks' inputs are there, and their O may be written
         for (const cudaEvent_t event : ready) ring.wait(me, ring[me].stream, event);
+        ring.use(me);
         launch(ring, me);
         done[me] = ring.record(me, ring[me].stream);
     }

@@ -13,17 +13,29 @@ def page(mask: str = "") -> Iterator[str]:
     """TFLOP/s of each GPU and the part of the ideal, by problem and name."""
     causal = is_causal(mask)
     for record in recorded.shipped(kind="ring"):
-        rows = [row for row in record["measurements"] if row["causal"] == causal]
+        rows = sorted((row for row in record["measurements"] if row["causal"] == causal), key=_column)
         if not rows:
             continue
         names, lines = recorded.by_shape(rows, lambda row: (row["ranks"], row["Hq"], row["Hkv"], row["N"]), _cell)
-        lines.sort(key=lambda line: (line[0], line[1], line[3]))
-        body = [[str(ranks), f"{Hq} / {Hkv}", f"{N:,}", *cells] for ranks, Hq, Hkv, N, *cells in lines]
+        body = [[str(ranks), f"{Hq} / {Hkv}", f"{N:,}", *cells] for ranks, Hq, Hkv, N, *cells in sorted(lines)]
         head = ["GPUs", "heads of Q / of K and V", "N", *names]
         masked = "causal (half the FLOPs counted)" if causal else "no mask"
         text = f"TFLOP/s of each GPU, and in brackets the part of the ideal; bf16, d = 128, B = 1, {masked}, median"
         notes = ["", STALE_NOTE] if any(recorded.is_stale(row) for row in rows) else []
-        yield "\n".join([caption(record, text), "", table(head, body), *notes, *_missing(record, causal)])
+        yield "\n".join([_caption(record, rows, text), "", table(head, body), *notes, *_missing(record, causal)])
+
+
+def _column(row: dict) -> tuple:
+    """The ideal, then the stages with what else is of them, then peers."""
+    return {"ideal": 0, "peer": 2}.get(row["kind"], 1), row["name"][:2] if row["kind"] in ("stage", "variant") else ""
+
+
+def _caption(record: dict, rows: list[dict], text: str) -> str:
+    """With the run of each number of GPUs."""
+    runs = {row["ranks"]: row.get("run", recorded.label(record)) for row in rows}
+    if len(set(runs.values())) < 2:
+        return caption(record, text)
+    return f"{text}. Recorded: {'; '.join(f'{ranks} GPUs, {runs[ranks]}' for ranks in sorted(runs))}."
 
 
 def _cell(row: dict) -> str:
@@ -52,13 +64,23 @@ def links() -> Iterator[str]:
         sizes = sorted({row["bytes"] for row in record["links"]})
         if not sizes:
             continue
-        rates: dict[str, dict[int, float]] = {}
+        rates: dict[tuple[int, str], dict[int, dict]] = {}
         for row in record["links"]:
-            rates.setdefault(row["pattern"], {})[row["bytes"]] = row["gb_per_s"]
-        body = [[name, *(f"{of[size]:.0f}" if size in of else "-" for size in sizes)] for name, of in rates.items()]
-        head = ["a copy of", *(f"{size >> 20} MiB" if size >> 20 else f"{size >> 10} KiB" for size in sizes)]
-        text = f"GB/s that a GPU receives, best of three, {record['links'][0]['ranks']} GPUs"
-        yield "\n".join([caption(record, text), "", table(head, body)])
+            rates.setdefault((row["ranks"], row["pattern"]), {})[row["bytes"]] = row
+        body = [
+            [str(ranks), name, *(_rate(of[size]) if size in of else "-" for size in sizes)]
+            for (ranks, name), of in rates.items()
+        ]
+        sizes_said = (f"{size >> 20} MiB" if size >> 20 else f"{size >> 10} KiB" for size in sizes)
+        text = "GB/s that a GPU receives, best of three; where there are several ways, of the slowest to the fastest"
+        yield "\n".join([
+            _caption(record, record["links"], text), "", table(["GPUs", "a copy of", *sizes_said], body)
+        ])  # fmt: skip
+
+
+def _rate(row: dict) -> str:
+    low, high = f"{row['gb_per_s']:.0f}", f"{row.get('fastest', row['gb_per_s']):.0f}"
+    return low if low == high else f"{low} to {high}"
 
 
 def picture() -> str:
