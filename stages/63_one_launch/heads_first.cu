@@ -19,7 +19,7 @@
 #include "tensor_maps.h"
 
 constexpr int most_owners = 8;     // GPUs of a host
-constexpr int piece_bytes = 4096;  // of K or V, that a warp brings at a time
+constexpr int piece_bytes = 8192;  // of K or V, that a warp brings at a time
 
 // The ranks whose rows a kernel reads and writes. params says what one rank computes: its heads, all N rows.
 struct Owners {
@@ -33,19 +33,22 @@ struct Owners {
 // This rank's memory: K and V of its heads from all owners, [B, Hkv, N, d_head], and counts that are 0 at first.
 struct Brought {
     char *K, *V;
-    uint32_t *tiles_taken;  // how many query tiles have been given to blocks
-    uint32_t *pieces;       // [B * Hkv]: how many pieces of a head have come
+    uint32_t *tiles_taken;   // how many query tiles blocks have asked for
+    uint32_t *blocks_done;   // how many blocks have asked in vain
+    uint32_t *pieces;        // [B * Hkv]: how many pieces of a head have come
 };
 
 // ---- bring K and V ----
 
-// One of `warps` warps of all blocks brings every so manieth piece. Pieces that follow one another come from different
-// owners, and ranks begin with different ones, so that no link is crowded.
-__device__ void bring(const FlashParams &params, const Owners &owners, const Brought &brought, uint32_t warp,
-                      uint32_t warps, int lane) {
+// The warps of all blocks bring the heads from `first` to before `last`: warp number `warp` of `warps` every so manieth
+// piece. Pieces that follow one another come from different owners, and ranks begin with different ones, so that no link
+// is crowded.
+__device__ void bring(const FlashParams &params, const Owners &owners, const Brought &brought, uint32_t first,
+                      uint32_t last, uint32_t warp, uint32_t warps, int lane) {
+    constexpr int in_flight = 4;
     const uint32_t of_owner = 2 * (owners.head_bytes / piece_bytes);  // pieces of a head: of K, then of V
     const uint32_t of_head = of_owner * owners.ranks;
-    for (uint32_t i = warp; i < params.B * params.Hkv * of_head; i += warps) {
+    for (uint32_t i = first * of_head + warp; i < last * of_head; i += warps) {
         const uint32_t head = i / of_head;  // of all batches
         const uint32_t owner = (i + owners.rank + 1) % owners.ranks;
         const uint32_t piece = i % of_head / owners.ranks;
@@ -55,11 +58,12 @@ __device__ void bring(const FlashParams &params, const Owners &owners, const Bro
                            head % params.Hkv * owners.head_bytes;
         char *to = (V ? brought.V : brought.K) + place + (int64_t{head} * owners.ranks + owner) * owners.head_bytes;
 #pragma unroll 1
-        for (int k = 0; k < piece_bytes; k += 2 * 512) {
-            const uint4 first = *reinterpret_cast<const uint4 *>(from + k);
-            const uint4 second = *reinterpret_cast<const uint4 *>(from + k + 512);
-            *reinterpret_cast<uint4 *>(to + k) = first;
-            *reinterpret_cast<uint4 *>(to + k + 512) = second;
+        for (const char *end = from + piece_bytes; from < end; from += in_flight * 512, to += in_flight * 512) {
+            uint4 values[in_flight];
+#pragma unroll
+            for (int n = 0; n < in_flight; ++n) values[n] = *reinterpret_cast<const uint4 *>(from + n * 512);
+#pragma unroll
+            for (int n = 0; n < in_flight; ++n) *reinterpret_cast<uint4 *>(to + n * 512) = values[n];
         }
         __threadfence();  // all blocks see this lane's part before they see the count
         __syncwarp();
@@ -96,6 +100,16 @@ __device__ QueryTile take_query_tile(const FlashParams &params, const Brought &b
     tile.causal_offset = params.causal ? 0 : params.Nkv;
     tile.kv_tiles = (params.causal ? tile.first_row + Br : params.Nkv) / Bc;
     return tile;
+}
+
+// A block calls this when it needs no head any more. The last one clears the counts for the next call.
+__device__ void clear_counts(const FlashParams &params, const Brought &brought) {
+    __threadfence();
+    if (atomicAdd(brought.blocks_done, 1) < gridDim.x - 1) return;
+    __threadfence();
+    atomicExch(brought.tiles_taken, 0);
+    atomicExch(brought.blocks_done, 0);
+    for (int head = 0; head < params.B * params.Hkv; ++head) atomicExch(brought.pieces + head, 0);
 }
 
 // The query tile as its owner counts rows.
@@ -135,6 +149,7 @@ __device__ void produce(SharedStorage<T, d_head, config> &shared, const FlashPar
     }
     // No tile of K follows the last one, so its tile of V is loaded here.
     if (V_tile >= 0) load_kv_tile<Bc>(shared.V, shared.V_pipeline, V_write, maps.V, V_of, V_tile);
+    clear_counts(params, brought);
 }
 
 // ---- kernel ----
@@ -166,12 +181,16 @@ __global__ void __launch_bounds__(config.threads(), config.blocks)
         ptx::setmaxnreg_dec<config.producer_registers>();
         if (threadIdx.x == 128 * consumers) produce(shared, params, maps, owners, brought);
         const int helper = warp % 4 - 1;
-        if (helper >= 0) bring(params, owners, brought, helper * gridDim.x + blockIdx.x, 3 * gridDim.x, lane);
+        if (helper >= 0) {
+            bring(params, owners, brought, 1, params.B * params.Hkv, helper * gridDim.x + blockIdx.x, 3 * gridDim.x,
+                  lane);
+        }
         return;
     }
 
     // The consumer warpgroups take these registers.
     ptx::setmaxnreg_inc<config.consumer_registers>();
+    bring(params, owners, brought, 0, 1, warp * gridDim.x + blockIdx.x, 4 * consumers * gridDim.x, lane);
     using Loop = Mainloop<T, d_head, config>;
     Loop mainloop(shared, warp, lane);
     OptimisticSoftmax<T> softmax{params.scale * 1.44269504f, lane};
@@ -281,14 +300,14 @@ static int rows_of(const FlashRingParams &params) {
 
 struct Workspace {
     Brought brought;
-    size_t count_bytes, bytes;
+    size_t bytes;
 
     Workspace(const FlashRingParams &params, void *memory) {
         const size_t heads = params.B * params.Hkv / params.ranks;
         flash::WorkspaceLayout layout(memory);
-        count_bytes = sizeof(uint32_t) * (1 + heads);
-        brought.tiles_taken = static_cast<uint32_t *>(layout.take(count_bytes));
-        brought.pieces = brought.tiles_taken + 1;
+        brought.tiles_taken = static_cast<uint32_t *>(layout.take(sizeof(uint32_t) * (2 + heads)));
+        brought.blocks_done = brought.tiles_taken + 1;
+        brought.pieces = brought.tiles_taken + 2;
         brought.K = static_cast<char *>(layout.take(2 * heads * params.N * params.d_head));
         brought.V = static_cast<char *>(layout.take(2 * heads * params.N * params.d_head));
         bytes = layout.bytes();
@@ -352,7 +371,6 @@ static void launch(const flash::RingQueue &ring, int me) {
         owners.V[owner] = static_cast<const char *>(theirs.V.data) + me * own.Hkv * owners.head_bytes;
         if (theirs.log_sum_exp) owners.log_sum_exp[owner] = theirs.log_sum_exp + int64_t{me} * own.Hq * rows;
     }
-    flash::must(cudaMemsetAsync(workspace.brought.tiles_taken, 0, workspace.count_bytes, ring[me].stream), "counts");
     const flash::RingMark mark(params, me, FLASH_RING_ATTENTION, -1, ring[me].stream);
     flash::must(flash::KernelQueue(ring[me].stream).add(kernel_for(own), own, maps, owners, workspace.brought).status());
 }
@@ -378,7 +396,7 @@ static FlashRingDescription describe(const FlashRingParams &params, int rank) {
             .min_compute = limits.min_compute,
             .pieces = {flash::ring_piece(params.N, rank, params.ranks), {}},
             .workspace_bytes = Workspace(params, nullptr).bytes,
-            .zeroed_workspace = 0,
+            .zeroed_workspace = 1,
             .pulled_bytes = 4 * heads / P * N * params.d_head * (P - 1) / P,  // Q and O, too
             .scores = params.causal ? N * (N + 1) / 2 / P : N * N / P};
 }
