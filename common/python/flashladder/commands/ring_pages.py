@@ -3,8 +3,12 @@
 from collections.abc import Iterator
 
 from flashladder.commands.markdown import NOTHING, STALE_NOTE, caption, is_causal, paragraphs, table
-from flashladder.measuring import recorded
+from flashladder.core.ring_problem import RingProblem
+from flashladder.measuring import recorded, ring_model
 
+# What the model has, by the name in a record.
+EXPECTED = {"62_zigzag": "zigzag", "63_one_launch": "one_launch", "63 heads first": "heads_first"}
+EXPECTED_LENGTHS = (16384, 65536)
 PICTURE = "ring.png"
 
 
@@ -55,6 +59,36 @@ def _missing(record: dict, causal: bool) -> list[str]:
         named = ", ".join(place for place in places if place)
         lines.append(f"- {name}{f', {named}' if named else ''}: {reason}")
     return ["", "Not timed:", "", *lines] if lines else []
+
+
+@paragraphs
+def expected() -> Iterator[str]:
+    """Parts of the ideal: by two rates alone, by the model with costs, and as recorded; of eight GPUs, too, where none
+    are recorded."""
+    for record in recorded.shipped(kind="ring"):
+        measured = {(row["ranks"], *_shape(row), row["name"]): row["of_ideal"] for row in record["measurements"]}
+        ranks = {row["ranks"] for row in record["measurements"]}
+        shapes = sorted({_shape(row) for row in record["measurements"] if row["N"] in EXPECTED_LENGTHS})
+        body = []
+        for number, shape in ((number, shape) for number in sorted(ranks | {8}) for shape in shapes):
+            (Hq, Hkv, causal, N), cells = shape, []
+            problem = RingProblem(Hq=Hq, Hkv=Hkv, Nq=N, Nkv=N, d_head=128, causal=causal, ranks=number)
+            for name, slug in EXPECTED.items():
+                rates = (ring_model.MEASURED, ring_model.COSTS)
+                cells += [f"{ring_model.of_ideal(slug, problem, one):.2f}" for one in rates]
+                cells.append(f"{measured[number, *shape, name]:.2f}" if (number, *shape, name) in measured else "-")
+            least = ring_model.least_length(number, Hq, Hkv, causal)
+            mask = "causal" if causal else "full"
+            body.append([str(number), f"{Hq} / {Hkv}", mask, f"{N:,}", f"{N / least:.1f}", *cells])
+        words = ("two rates", "with costs", "measured")
+        names = [f"{name}: {words[0]}" if not n else words[n] for name in EXPECTED for n in range(3)]
+        head = ["GPUs", "heads of Q / of K and V", "", "N", "N / the rule's N", *names]
+        text = "Parts of the ideal, expected and measured; bf16, d = 128, B = 1"
+        yield "\n".join([_caption(record, record["measurements"], text), "", table(head, body)])
+
+
+def _shape(row: dict) -> tuple[int, int, bool, int]:
+    return row["Hq"], row["Hkv"], row["causal"], row["N"]
 
 
 @paragraphs
