@@ -153,6 +153,15 @@ def test_pages_and_picture(record, monkeypatch):
     assert all(len(one.lines) == 5 for one in axes)
 
 
+def test_another_way_is_stale_when_its_file_has_changed():
+    stage = stages.entry(63)
+    row = {"name": "63 heads first", "kind": "variant", "way": "heads_first"}
+    row |= {"kernel_sha256": stage.way_hash("heads_first")}
+    assert stage.ways == ["heads_first"] and not recorded.is_stale(row)
+    assert recorded.is_stale(row | {"kernel_sha256": "0"}) and recorded.is_stale(row | {"way": "rows_first"})
+    assert not recorded.is_stale({"name": "63 K and V there", "kind": "variant"})
+
+
 def test_rows_of_another_number_of_gpus_stay(record, tmp_path, monkeypatch):
     """They come first, say of which run they are, and have panels of their own; the fresh ones' own are replaced."""
     place, fresh = tmp_path / "records", tmp_path / "H200-ring.json"

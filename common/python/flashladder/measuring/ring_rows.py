@@ -25,7 +25,7 @@ class Settings:
     rounds: int = 5
     series_ms: float = 40.0  # of one time, about
     filler_ms: float = 25.0  # of work before it
-    budget_s: float = 380.0  # of all parts
+    budget_s: float = 360.0  # of all parts
 
     def problems(self, ranks: int) -> list[RingProblem]:
         return [
