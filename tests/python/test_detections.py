@@ -94,7 +94,7 @@ def test_a_persistent_kernel_has_as_many_turns_on_a_gpu(monkeypatch):
     assert [one.B for one in on_a_gpu(stages.get("naive"))] == [1]
 
 
-def test_sequences_of_a_wide_problem_repeat_and_each_is_compared(monkeypatch, tmp_path):
+def test_sequences_of_a_wide_problem_repeat_in_other_orders_and_each_is_compared(monkeypatch, tmp_path):
     monkeypatch.setattr(kernels, "cudart", lambda device: "libcudart.so.13")
     stage, different = stages.get("tma_store"), executing.DIFFERENT
     problem = Problem(B=3 * different + 1, Hq=1, Nq=2, Nkv=3, d_head=64)
@@ -102,12 +102,16 @@ def test_sequences_of_a_wide_problem_repeat_and_each_is_compared(monkeypatch, tm
     monkeypatch.setattr(type(stage), "judged_jobs", lambda *arguments, **more: jobs)
     some = executing.Problems(stage, GPU, tmp_path / "problems")
     (inputs,) = some.inputs
-    assert len({inputs["Q"][b].tobytes() for b in range(problem.B)}) == different
-    assert (inputs["Q"][:different] == inputs["Q"][different : 2 * different]).all()
-    outputs = {"O": dtypes.to_bits(stage.wanted(problem, inputs).output[0], "bf16")}
-    assert some.compared(0, outputs, {}) == "right" and len(some.took) == different
-    outputs["O"][-2] = outputs["O"][-3]
-    assert some.compared(0, outputs, {}).startswith("wrong: ")
+    known = [array.tobytes() for array in inputs["Q"]]
+    assert all(len({*known[first : first + different]}) == different for first in range(0, 3 * different, different))
+    assert len({*known}) == different
+    right = dtypes.to_bits(stage.wanted(problem, inputs).output[0], "bf16")
+    assert some.compared(0, {"O": right}, {}) == "right" and len(some.took) == different
+    for further in range(1, 2 * different + 1):
+        taken = np.roll(right, -further, axis=0)
+        assert some.compared(0, {"O": taken}, {}).startswith("wrong: "), f"{further} sequences further on"
+    right[-2] = right[-3]
+    assert some.compared(0, {"O": right}, {}).startswith("wrong: ")
 
 
 @pytest.mark.parametrize("number", [2, 0])
@@ -222,6 +226,26 @@ def test_answers_of_a_wider_problem_under_a_tool_are_asked_for_again(played, mon
     monkeypatch.setattr(detections.Measured, "_ask_alone", lambda self, tool, one: asked.append(tool))
     played({"": 0})
     assert sorted(asked) == ["initcheck", "memcheck", "synccheck"], "not what had nothing to say"
+
+
+@pytest.mark.parametrize("wide, again", [(False, []), (True, [""])])  # not what was wrong
+def test_what_was_right_of_sequences_in_one_order_is_asked_for_again(played, monkeypatch, wide, again):
+    played({"": 0, NAMES[0]: 2})
+    record = recorded.load(played.file)
+    (run,) = record["detections"]["runs"].values()
+    assert run.pop("sequences") == detections.ORDERS
+    recorded.write(record, played.file)
+    asked = []
+    monkeypatch.setattr(detections, "_is_wide", lambda stage: wide)
+    monkeypatch.setattr(detections.Measured, "_compare", lambda self, one: asked.append(one.subject.name))
+    monkeypatch.setattr(detections.Measured, "_ask", lambda *arguments: None)
+    played({"": 0, NAMES[0]: 2})
+    assert asked == again
+
+
+def test_which_batches_are_wide():
+    those = [one.slug for one in map(stages.entry, (0, 13, 23, 47, 54, 63)) if detections._is_wide(one)]
+    assert those == ["shapes", "deterministic", "one_launch"]
 
 
 # Runs what it is told to, and reports of one library what its lines say; a line of LOG for each call.

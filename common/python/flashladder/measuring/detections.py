@@ -22,6 +22,7 @@ from flashladder.building import build
 from flashladder.core.console import progress
 from flashladder.core.device import Device, gpus, unfit
 from flashladder.ladder import stages
+from flashladder.ladder.decode import Decode
 from flashladder.ladder.kernels import WithKernel
 from flashladder.ladder.ring import Ring
 from flashladder.ladder.stage import Stage
@@ -40,6 +41,7 @@ AHEAD = 2  # so many times as many mistakes are compiled ahead as there are core
 SECONDS = 480  # for all of it
 KIND = "detections"  # of recorded.INSIDE
 NARROW = "as few blocks as on the simulator"  # of persistent kernels
+ORDERS = "each seven in an order of their own"  # of the sequences of a wide batch
 PROBE = "naive"  # the stage that shows whether the GPU still answers
 
 
@@ -156,13 +158,19 @@ class Waiting:
         return self.found.get("gpu", {"outcome": ""})["outcome"]
 
 
-def _answered(cell: dict | None, tool: str, run: dict) -> bool:
-    """Whether a cell, of a row of that run, is not to be asked for again: it is of the tool's present way."""
-    if not cell or cell["outcome"] == "failed":
+def _answered(cell: dict, tool: str, run: dict, wide: bool) -> bool:
+    """Whether a cell, of a row of that run, is not to be asked for again: it is of the tool's present way. wide: of a
+    stage whose batch is as wide as the GPU."""
+    if cell["outcome"] == "failed":
         return False
-    if tool == "gpu" or cell["outcome"] == "nothing":
-        return True
-    return run.get("under_tools") == NARROW
+    if tool == "gpu":
+        return cell["outcome"] != "right" or not wide or run.get("sequences") == ORDERS
+    return cell["outcome"] == "nothing" or run.get("under_tools") == NARROW
+
+
+def _is_wide(stage: Stage) -> bool:
+    """Whether its sequences repeat (executed.Problems); those of a cache are all different."""
+    return isinstance(stage, WithKernel) and bool(stage.fewer) and not isinstance(stage, Decode)
 
 
 def _is_shown(one: Subject) -> bool:
@@ -213,7 +221,7 @@ class Measured:
         subjects = planted.in_order(fits, choice.names)
         self.runs = {date: run for record in [*known, before] for date, run in record.get("runs", {}).items()}
         rows = [*(row for record in known for row in record["planted"]), *self.rows]
-        self.known = {one.key: self._answers(_known(rows, one)) for one in subjects}
+        self.known = {one.key: self._answers(_known(rows, one), _is_wide(one.stage)) for one in subjects}
         # By stage and tool: what is said of the stage as it is.
         self.of_clean = {
             (one.stage.name, tool): self.known[one.key][tool]["outcome"]
@@ -232,13 +240,11 @@ class Measured:
         self.late: list[Waiting] = []
         self.stopped = ""
 
-    def _answers(self, row: dict) -> dict:
+    def _answers(self, row: dict, wide: bool) -> dict:
         """The row without cells that are to be asked for again; with --mistakes all are."""
-        old = {
-            what
-            for what in ("gpu", *TOOLS)
-            if what in row and not _answered(row[what], what, self.runs.get(row[what].get("run", row["run"]), {}))
-        }
+        there = [what for what in ("gpu", *TOOLS) if what in row]
+        runs = {what: self.runs.get(row[what].get("run", row["run"]), {}) for what in there}
+        old = [what for what in there if not _answered(row[what], what, runs[what], wide)]
         return {} if self.choice.names else {key: value for key, value in row.items() if key not in old}
 
     def _is_whole(self, found: dict) -> bool:
@@ -263,7 +269,7 @@ class Measured:
         if not self.rows:
             return
         limits = {"runs": RUNS, "quiet_seconds": QUIET_SECONDS, "quiet_tool_seconds": QUIET_TOOL_SECONDS}
-        limits |= {"quiet_hanging_seconds": HANGING_SECONDS, "beside": self.choice.beside}
+        limits |= {"quiet_hanging_seconds": HANGING_SECONDS, "beside": self.choice.beside, "sequences": ORDERS}
         origin = {key: value for key, value in self.provenance.items() if key != "kernels"}
         self.runs[self.run] = origin | {"compute-sanitizer": sanitizer.version(), "under_tools": NARROW} | limits
         record = {"version": 1, "provenance": self.provenance, "runs": self.runs, "planted": self.rows}
