@@ -243,16 +243,21 @@ def resources() -> Iterator[str]:
 def counters_table() -> Iterator[str]:
     """The simulator's wavefronts and sectors beside Nsight Compute's, for the same problem."""
     for record in recorded.shipped(kind="counters"):
-        if not record.get("counters"):  # what the profiler says of a few kernels, and no more
+        entries = record.get("counters")
+        if not entries:  # what the profiler says of a few kernels, and no more
             continue
-        found = {entry["stage"]: compare_counters(entry) for entry in record["counters"]}
+        found = {entry["stage"]: compare_counters(entry) for entry in entries}
         names = list(dict.fromkeys(name for pairs in found.values() for name, *_ in pairs))
         body = []
         for stage, pairs in found.items():
             cells = {name: _beside(simulated, measured) for name, simulated, measured in pairs}
             body.append([stage, *(cells.get(name, "") for name in names)])
-        text = f"{_caption(record, record['problem'])} {_agreement(found)}"
-        yield f"{text}\n\n{_table(['', *names], body)}"
+        others = {one.slug: one.measured_dtype for one in stages.all_stages() if one.name in found}
+        others = {name: dtype for name, dtype in others.items() if not record["problem"].startswith(dtype)}
+        in_words = "".join(f" ({name}: {dtype})" for name, dtype in others.items())
+        text = f"{_caption(record, record['problem'] + in_words, entries)} {_agreement(found)}"
+        note = recorded.earlier(entries)
+        yield f"{text}\n\n{_table(['', *names], body)}" + (f"\n\n{note}" if note else "")
 
 
 def _beside(simulated: int, measured: int) -> str:

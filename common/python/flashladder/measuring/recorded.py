@@ -235,7 +235,7 @@ def earlier(rows: list[dict]) -> str:
     runs: dict[str, dict[str, None]] = {}
     for row in rows if not run_of(rows) else ():
         if "run" in row:
-            runs.setdefault(row["run"], {})[row["name"]] = None
+            runs.setdefault(row["run"], {})[str(_name_in(row)[0])] = None
     return " ".join(f"{in_short(list(names))}: of another run, {run}." for run, names in runs.items())
 
 
