@@ -2,8 +2,8 @@
 tools of compute-sanitizer; and what each has to say of the stages as they are, which is a false alarm.
 
 `PARTS=faults STAGES="15-25" make gpu-report` asks them all, `make machine-code ARGS="--mistakes 15-25"` the compiler
-alone, which needs no GPU. Both save each answer and ask for none that a record has of the same source already.
-What the simulator says stands in mistakes.toml, and tests hold it.
+alone, which needs no GPU, and with `--judged 15-25` the simulator. All save each answer and ask for none that a record
+has of the same source already. What the simulator says of the lessons' mistakes stands in mistakes.toml.
 """
 
 import collections
@@ -80,19 +80,32 @@ def _done(
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-# ---- the compiler alone ----
+# ---- the compiler and the simulator, without a GPU ----
 
 
 def record_notes(which: Iterable[Stage], most: int = 0, file: Path | None = None) -> list[dict]:
     """What nvcc and ptxas say of stages' mistakes, in the record of machine code; returns all of its rows."""
+    subjects = planted.in_order([one for one in which if isinstance(one, WithKernel)])
+    return _record("ptxas", "sm_90a", lambda one: {"notes": planted.machine_code_notes(one)}, subjects, most, file)
+
+
+def record_verdicts(which: Iterable[Stage], most: int = 0, file: Path | None = None) -> list[dict]:
+    """The same of what warpsim says of the mistakes that no lesson shows; first of hazards, which it may name."""
+    subjects = [one for one in planted.in_order(which) if one.mistake and not one.mistake.caught_by]
+    subjects.sort(key=lambda one: one.mistake.kind != "hazard")
+    return _record("judged", "warpsim", planted.judged, subjects, most, file)
+
+
+def _record(
+    kind: str, device: str, ask: Callable[[Subject], dict], subjects: list[Subject], most: int, file: Path | None
+) -> list[dict]:
     file = file or machine_code.record_file()
-    rows = recorded.load(file).get("ptxas", {"planted": []})["planted"]
-    todo = _left(planted.in_order([one for one in which if isinstance(one, WithKernel)]), rows)
-    todo = planted.first(todo, most)
-    source = {"device": "sm_90a", "toolkit": machine_code.toolkit()}
-    for one, notes in progress(_done(planted.machine_code_notes, todo), "ptxas", len(todo)):
-        rows = joined(rows, {"stage": one.stage.name, "mistake": one.name, "digest": one.digest(), "notes": notes})
-        recorded.write(recorded.inside("ptxas", {"version": 1, "provenance": source, "planted": rows}), file)
+    rows = recorded.load(file).get(kind, {"planted": []})["planted"]
+    todo = planted.first(_left(subjects, rows), most)
+    source = {"device": device, "toolkit": machine_code.toolkit()}
+    for one, said in progress(_done(ask, todo), kind, len(todo)):
+        rows = joined(rows, {"stage": one.stage.name, "mistake": one.name, "digest": one.digest()} | said)
+        recorded.write(recorded.inside(kind, {"version": 1, "provenance": source, "planted": rows}), file)
     return rows
 
 

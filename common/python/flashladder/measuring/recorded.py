@@ -32,7 +32,8 @@ MAIN = "NVIDIA H200"
 #   host-streams  stage 00
 #   ring          the stages for several GPUs and their peers; links: what copies between GPUs reach
 #   machine-code  of the loops over K and V (of an architecture: sm_90-machine-code.json); inside: registers, of a
-#                 sample of configurations, and ptxas, what it says of planted mistakes
+#                 sample of configurations, ptxas, what it says of planted mistakes, and judged, what warpsim says of
+#                 those that no lesson shows
 #   tuning        the fastest configurations of autotune; inside: shapes, those of that stage
 KINDS = ("ablations", "backward", "counters", "decode", "faults", "host-streams", "machine-code", "ring", "tuning")
 # A record inside another: what it is called there, and the kind of the file.
@@ -41,6 +42,7 @@ INSIDE = {
     "clocks": "counters",
     "detections": "faults",
     "inputs": "ablations",
+    "judged": "machine-code",
     "profiler": "counters",
     "ptxas": "machine-code",
     "roofline": "counters",
