@@ -15,6 +15,7 @@ from flashladder.core.paths import build_directory, stage_library
 from flashladder.ladder import kernels, mistakes, stages
 from flashladder.measuring import planted, recorded
 from flashladder.measuring.planted import Subject
+from flashladder.running.job import StageError
 
 # These run in `make test`. Of each verdict `make test-long` tries one of twenty, at least one.
 QUICK = {("02", "no_rescale"), ("02", "missing_barrier_after_load"), ("09", "missing_wait")}
@@ -62,6 +63,18 @@ def test_a_mistake_in_no_lesson_is_judged_as_recorded(subject, row):
     if subject.digest() != row["digest"]:
         pytest.skip("its stage has changed since")
     assert planted.judged(subject)["by"] == row["by"]
+
+
+@pytest.mark.long
+def test_another_order_of_execution_shows_what_the_first_one_does_not():
+    """Which docs/detections.md says of a mistake that never ends on a GPU."""
+    stage = stages.entry("deterministic")
+    mistake = next(one for one in mistakes.mistakes(stage) if one.name == "not_waited_for_the_turn")
+    library, (problem, _) = kernels.compile_kernel(mistake.source(), stage), stage.judged_by()[0]
+    options = {"device": "sim", "library": library, "repeat": stage.RUNS}
+    stage.run(problem, **options)
+    with pytest.raises(StageError, match="deadlock"):
+        stage.run(problem, **options, environment={"WARPSIM_SCHEDULE": "2"})
 
 
 @each(of_chosen(stages.with_kernel()))
