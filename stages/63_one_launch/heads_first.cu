@@ -3,9 +3,10 @@
 // fewer bytes. In exchange the rows of Q and O lie on other GPUs. Each is read or written once, so TMA does it where
 // they lie, over the link.
 //
-// One launch on each GPU, and no copies besides: the three warps of the producer warpgroup that have no other work
-// bring K and V, head by head, and count what has come. The consumers are those of stage 23. A GPU has as many keys for
-// a row as any other, so a causal mask needs no zigzag: rank r has the rows from r N / P on.
+// One launch on each GPU, and no copies besides. All warps bring the first head, since there is nothing to compute yet.
+// The three warps of the producer warpgroup that have no other work bring the others, and count what has come. The main
+// loop is that of stage 23. All GPUs compute the same rows, so a causal mask needs no zigzag: rank r has the rows from
+// r N / P on.
 
 #include <algorithm>
 
@@ -23,26 +24,26 @@ constexpr int piece_bytes = 8192;  // of K or V, that a warp brings at a time
 
 // The ranks whose rows a kernel reads and writes. params says what one rank computes: its heads, all N rows.
 struct Owners {
-    CUtensorMap Q[most_owners], O[most_owners];                 // the rows of each owner, this rank's heads
-    const char *K[most_owners], *V[most_owners];                // [B, all heads, rows, d_head], from this rank's heads on
-    float *log_sum_exp[most_owners];                            // [B, all heads, rows], the same; or null
-    int64_t K_batch_bytes, head_bytes;                          // from batch to batch and from head to head there
-    int rank, ranks, rows, Hq;                                  // rows: of each owner; Hq: of all ranks
+    CUtensorMap Q[most_owners], O[most_owners];   // the rows of each owner, this rank's heads
+    const char *K[most_owners], *V[most_owners];  // [B, all heads, rows, d_head], from this rank's heads on
+    float *log_sum_exp[most_owners];              // [B, all heads, rows], the same; or null
+    int64_t K_batch_bytes, head_bytes;            // from batch to batch and from head to head there
+    int rank, ranks, rows, Hq;                    // rows: of each owner; Hq: of all ranks
 };
 
 // This rank's memory: K and V of its heads from all owners, [B, Hkv, N, d_head], and counts that are 0 at first.
 struct Brought {
     char *K, *V;
-    uint32_t *tiles_taken;   // how many query tiles blocks have asked for
-    uint32_t *blocks_done;   // how many blocks have asked in vain
-    uint32_t *pieces;        // [B * Hkv]: how many pieces of a head have come
+    uint32_t *tiles_taken;  // how many query tiles blocks have asked for
+    uint32_t *blocks_done;  // how many blocks have asked in vain
+    uint32_t *pieces;       // [B * Hkv]: how many pieces of a head have come
 };
 
 // ---- bring K and V ----
 
 // The warps of all blocks bring the heads from `first` to before `last`: warp number `warp` of `warps` every so manieth
-// piece. Pieces that follow one another come from different owners, and ranks begin with different ones, so that no link
-// is crowded.
+// piece. Pieces that follow one another come from different owners, and ranks begin with different ones, so that no
+// link is crowded.
 __device__ void bring(const FlashParams &params, const Owners &owners, const Brought &brought, uint32_t first,
                       uint32_t last, uint32_t warp, uint32_t warps, int lane) {
     constexpr int in_flight = 4;
@@ -102,7 +103,7 @@ __device__ QueryTile take_query_tile(const FlashParams &params, const Brought &b
     return tile;
 }
 
-// A block calls this when it needs no head any more. The last one clears the counts for the next call.
+// A block calls this when it waits for no head any more. The last one clears the counts for the next call.
 __device__ void clear_counts(const FlashParams &params, const Brought &brought) {
     __threadfence();
     if (atomicAdd(brought.blocks_done, 1) < gridDim.x - 1) return;
@@ -125,8 +126,8 @@ __device__ void produce(SharedStorage<T, d_head, config> &shared, const FlashPar
     constexpr int Br = config.Br, Bc = config.Bc;
     PipelineState<q_stages> Q_write;
     PipelineState<config.kv_stages> K_write, V_write;
-    QueryTile V_of;     // the next tile of V: its query tile,
-    int V_tile = -1;    // and its number; there is none before the first tile of K
+    QueryTile V_of;   // the next tile of V: its query tile,
+    int V_tile = -1;  // and its number; there is none before the first tile of K
     while (true) {
         shared.Q_pipeline.producer_acquire(Q_write);
         const QueryTile query_tile = take_query_tile<Br, Bc>(params, brought);
@@ -190,6 +191,7 @@ __global__ void __launch_bounds__(config.threads(), config.blocks)
 
     // The consumer warpgroups take these registers.
     ptx::setmaxnreg_inc<config.consumer_registers>();
+    // There is nothing to compute before the first head of K and V is there, so they bring it.
     bring(params, owners, brought, 0, 1, warp * gridDim.x + blockIdx.x, 4 * consumers * gridDim.x, lane);
     using Loop = Mainloop<T, d_head, config>;
     Loop mainloop(shared, warp, lane);
@@ -372,21 +374,27 @@ static void launch(const flash::RingQueue &ring, int me) {
         if (theirs.log_sum_exp) owners.log_sum_exp[owner] = theirs.log_sum_exp + int64_t{me} * own.Hq * rows;
     }
     const flash::RingMark mark(params, me, FLASH_RING_ATTENTION, -1, ring[me].stream);
-    flash::must(flash::KernelQueue(ring[me].stream).add(kernel_for(own), own, maps, owners, workspace.brought).status());
+    flash::must(
+        flash::KernelQueue(ring[me].stream).add(kernel_for(own), own, maps, owners, workspace.brought).status());
 }
 
 static void queue(flash::RingQueue &ring) {
     const int P = ring.params().ranks;
     std::vector<cudaEvent_t> ready(P), done(P);
+    const auto wait_for_others = [&ring, P](int me, const std::vector<cudaEvent_t> &events) {
+        for (int other = 0; other < P; ++other) {
+            if (other != me) ring.wait(me, ring[me].stream, events[other]);
+        }
+    };
     for (int me = 0; me < P; ++me) ready[me] = ring.record(me, ring[me].stream);
-    for (int me = 0; me < P; ++me) {  // all ranks' inputs are there, and their O may be written
-        for (const cudaEvent_t event : ready) ring.wait(me, ring[me].stream, event);
+    for (int me = 0; me < P; ++me) {
+        wait_for_others(me, ready);  // their inputs are there, and their O may be written
         ring.use(me);
         launch(ring, me);
         done[me] = ring.record(me, ring[me].stream);
     }
-    for (int me = 0; me < P; ++me) {  // O is there, and no rank reads this one's Q, K and V any more
-        for (const cudaEvent_t event : done) ring.wait(me, ring[me].stream, event);
+    for (int me = 0; me < P; ++me) {
+        wait_for_others(me, done);  // the own O is whole, and no other rank reads the own Q, K and V any more
     }
 }
 

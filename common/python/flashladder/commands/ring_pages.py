@@ -66,7 +66,7 @@ def expected() -> Iterator[str]:
     """Parts of the ideal: by two rates alone, by the model with costs, and as recorded; of eight GPUs, too, where none
     are recorded."""
     for record in recorded.shipped(kind="ring"):
-        measured = {(row["ranks"], *_shape(row), row["name"]): row["of_ideal"] for row in record["measurements"]}
+        measured = {(row["ranks"], _shape(row), row["name"]): row["of_ideal"] for row in record["measurements"]}
         ranks = {row["ranks"] for row in record["measurements"]}
         shapes = sorted({_shape(row) for row in record["measurements"] if row["N"] in EXPECTED_LENGTHS})
         body = []
@@ -76,7 +76,8 @@ def expected() -> Iterator[str]:
             for name, slug in EXPECTED.items():
                 rates = (ring_model.MEASURED, ring_model.COSTS)
                 cells += [f"{ring_model.of_ideal(slug, problem, one):.2f}" for one in rates]
-                cells.append(f"{measured[number, *shape, name]:.2f}" if (number, *shape, name) in measured else "-")
+                found = measured.get((number, shape, name))
+                cells.append(f"{found:.2f}" if found else "-")
             least = ring_model.least_length(number, Hq, Hkv, causal)
             mask = "causal" if causal else "full"
             body.append([str(number), f"{Hq} / {Hkv}", mask, f"{N:,}", f"{N / least:.1f}", *cells])

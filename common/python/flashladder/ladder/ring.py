@@ -14,7 +14,7 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import STAGES, stage_library
 from flashladder.core.problem import Problem
 from flashladder.core.ring_problem import RingProblem
-from flashladder.ladder.kernels import WithKernel
+from flashladder.ladder.kernels import WithKernel, code_hash
 from flashladder.running import verify
 from flashladder.running.job import Options, Result
 from flashladder.running.verify import Comparison
@@ -51,6 +51,10 @@ class Ring(WithKernel):
     def ways(self) -> list[str]:
         """Other ways to the same result beside kernel.cu, of the same C ABI: "heads_first" of heads_first.cu."""
         return sorted(file.stem for file in self.folder.glob("*.cu") if file.name != "kernel.cu")
+
+    def way_hash(self, way: str) -> str:
+        """As kernel_hash(), of that file."""
+        return code_hash((self.folder / f"{way}.cu").read_bytes())
 
     def way_library(self, way: str) -> Path:
         library = stage_library(self.number)

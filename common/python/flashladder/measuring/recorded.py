@@ -340,10 +340,14 @@ def shown(live: dict | None = None) -> list[tuple[dict, bool]]:
 
 
 def is_stale(measurement: dict) -> bool:
-    """True where a stage's kernel.cu is no longer the one that was measured. A variant of a stage changes with it."""
-    if measurement.get("kind") != "stage":
+    """True where a stage's kernel.cu is no longer the one that was measured, or the file of another way beside it. Any
+    other variant of a stage changes with it."""
+    way = measurement.get("way")
+    if measurement.get("kind") != "stage" and not way:
         return False
     stage = next((one for one in stages.with_kernel() if one.id == measurement["name"][:2]), None)
+    if stage and way:
+        return way not in stage.ways or measurement["kernel_sha256"] != stage.way_hash(way)
     return stage is None or measurement.get("kernel_sha256") != stage.kernel_hash()
 
 

@@ -140,7 +140,8 @@ class StagesPart:
 
     def way(self, way: str, stage, problem: RingProblem) -> Candidate:
         name = f"{stage.id} {way.replace('_', ' ')}"
-        return self.called(name, "variant", stage.way_library(way), stage, problem)
+        facts = {"way": way, "kernel_sha256": stage.way_hash(way)}
+        return self.called(name, "variant", stage.way_library(way), stage, problem, facts=facts)
 
     def keys_there(self, stage, problem: RingProblem, whose: Candidate) -> Candidate:
         """In the workspaces of the stage's candidate, which have K and V."""

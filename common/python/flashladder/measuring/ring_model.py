@@ -32,7 +32,8 @@ class Rates:
 
     def attention_ms(self, problem: RingProblem, scores: int, launches: int = 0) -> float:
         """For so many scores of each head of Q: two products of d_head multiplications and additions each."""
-        return 1e-3 * launches * self.launch_us + 4 * problem.B * problem.Hq * scores * problem.d_head / self.tflops / 1e9
+        of_scores = 4 * problem.B * problem.Hq * scores * problem.d_head / self.tflops / 1e9
+        return of_scores + 1e-3 * launches * self.launch_us
 
     def merge_ms(self, problem: RingProblem, parts: int) -> float:
         """To read so many parts of a rank's O, and to write it."""
@@ -122,8 +123,8 @@ def _stepped(slug: str, problem: RingProblem, rates: Rates) -> list[Span]:
             spans.append(Span(f"GPU {rank} kernel", "compute", "all", start, end))
     elif rates.merge_gb_s:
         for rank, own in enumerate(work):
-            start = max(computed[rank])
-            spans.append(Span(f"GPU {rank} kernel", "compute", "merge", start, start + rates.merge_ms(problem, len(own))))
+            start, ms = max(computed[rank]), rates.merge_ms(problem, len(own))
+            spans.append(Span(f"GPU {rank} kernel", "compute", "merge", start, start + ms))
     return spans
 
 
