@@ -32,7 +32,8 @@ MAIN = "NVIDIA H200"
 #   host-streams  stage 00
 #   ring          the stages for several GPUs and their peers; links: what copies between GPUs reach
 #   machine-code  of the loops over K and V (of an architecture: sm_90-machine-code.json); inside: registers, of a
-#                 sample of configurations, and ptxas, what it says of planted mistakes
+#                 sample of configurations, ptxas, what it says of planted mistakes, and judged, what warpsim says of
+#                 those that no lesson shows
 #   tuning        the fastest configurations of autotune; inside: shapes, those of that stage
 KINDS = ("ablations", "backward", "counters", "decode", "faults", "host-streams", "machine-code", "ring", "tuning")
 # A record inside another: what it is called there, and the kind of the file.
@@ -41,6 +42,7 @@ INSIDE = {
     "clocks": "counters",
     "detections": "faults",
     "inputs": "ablations",
+    "judged": "machine-code",
     "profiler": "counters",
     "ptxas": "machine-code",
     "roofline": "counters",
@@ -238,12 +240,18 @@ def _name_in(row: dict) -> tuple[str | None, ...]:
     return row.get("name", row.get("stage")), row.get("dtype"), row.get("mistake")
 
 
+def run_of(rows: list[dict]) -> str:
+    """The earlier run that all of these rows are of; "" where they are of several, or of the record's own."""
+    runs = {row.get("run", "") for row in rows}
+    return runs.pop() if len(runs) == 1 else ""
+
+
 def earlier(rows: list[dict]) -> str:
-    """A sentence for a caption about rows of an earlier run; "" where all are of one."""
+    """A sentence for a caption about rows of an earlier run; "" where all are of one, which label() names then."""
     runs: dict[str, dict[str, None]] = {}
-    for row in rows:
+    for row in rows if not run_of(rows) else ():
         if "run" in row:
-            runs.setdefault(row["run"], {})[row["name"]] = None
+            runs.setdefault(row["run"], {})[str(_name_in(row)[0])] = None
     return " ".join(f"{in_short(list(names))}: of another run, {run}." for run, names in runs.items())
 
 
@@ -343,11 +351,13 @@ def is_stale(measurement: dict) -> bool:
     return stage is None or measurement.get("kernel_sha256") != stage.kernel_hash()
 
 
-def label(results: dict) -> str:
-    """NVIDIA H200, 2026-01-31, commit 0123456789ab; "with changes" where the tree was not that commit's."""
+def label(results: dict, rows: list[dict] = ()) -> str:
+    """NVIDIA H200, 2026-01-31, commit 0123456789ab; "with changes" where the tree was not that commit's. rows: that the
+    words are about, where all of them may be of an earlier run."""
     record = results["provenance"]
     changed = " with changes" if record.get("uncommitted_changes") else ""
-    return f"{record['device']}, {record['date'].split()[0]}, commit {record['commit']}{changed}"
+    run = run_of(rows) or f"{record['date'].split()[0]}, commit {record['commit']}{changed}"
+    return f"{record['device']}, {run}"
 
 
 def variants(rows: list[dict]) -> list[tuple[dict, list[dict]]]:
