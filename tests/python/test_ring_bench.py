@@ -40,6 +40,11 @@ def test_a_long_call_is_timed_alone_and_less_often():
     assert longer.rounds == 2 and longer.seconds(800.0) == pytest.approx(0.96)
 
 
+def test_a_problem_is_begun_only_where_there_is_time_for_it():
+    short, long = (ring_bench.Settings(lengths=(N,)).problems(4)[0] for N in (16384, 524288))
+    assert 5 < ring_bench.least_seconds(short, 20) < 5.02 and 12 < ring_bench.least_seconds(long, 20) < 15
+
+
 @pytest.mark.parametrize("ranks", (2, 3, 4, 8))
 def test_links_are_timed_between_all_pairs(ranks):
     patterns = ring_bench.link_patterns(ranks)

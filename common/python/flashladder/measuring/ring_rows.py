@@ -54,6 +54,11 @@ def flops(problem: RingProblem) -> float:
     return 4.0 * problem.Hq * problem.Nq**2 * problem.d_head * (0.5 if problem.causal else 1.0)
 
 
+def least_seconds(problem: RingProblem, calls: int) -> float:
+    """What is begun only where so much time is left: for so many calls, at some 600 TFLOP/s, and the host's part."""
+    return 5 + calls * flops(problem) / problem.ranks / 6e14
+
+
 def row_of(problem: RingProblem, name: str, kind: str, times: list[float], facts: dict) -> dict:
     ms = bench.spread(times, 4)
     per_gpu = flops(problem) / ms["median"] / 1e9 / problem.ranks
