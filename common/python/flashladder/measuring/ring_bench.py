@@ -377,7 +377,8 @@ def numbers_part(settings: Settings, where: Device, told: Told) -> None:
             return told.skip(name, problem, str(error))
         if not found:
             return told.skip(name, problem, f"WRONG: {found.message}")
-        told.row("verified", {"name": name, **fields_of(problem), "message": found.message})
+        kind = "variant" if library else "stage"
+        told.row("verified", {"name": name, "kind": kind, **fields_of(problem), "message": found.message})
 
     with concurrent.futures.ThreadPoolExecutor(len(runs)) as pool:
         list(pool.map(lambda run: verify(*run), runs))
