@@ -7,6 +7,7 @@
 #include "launch_backward.h"
 #include "numbers.cuh"
 #include "ptx_backward.cuh"
+#include "ptx_decode.cuh"
 
 // What the kernels hand on to each other. A row tile is Br rows of Q of one head.
 struct Workspace {
@@ -74,6 +75,7 @@ __device__ __forceinline__ void store_dQ(const FlashBackwardParams &params, int 
 // zeros_sums is false. grid: (rows of a head's row tiles / 256 * lanes, Hq, B); d_head / 8 lanes work on a row.
 template <typename T, int d_head, int Br, bool zeros_sums>
 __global__ void __launch_bounds__(256) prepare_kernel(const FlashBackwardParams params, const Workspace workspace) {
+    if constexpr (!zeros_sums) ptx::let_next_launch_begin();  // with the set-up of its blocks
     constexpr int lanes = d_head / 8;
     const int row = blockIdx.x * (256 / lanes) + threadIdx.x / lanes;
     const int column = threadIdx.x % lanes * 8;
