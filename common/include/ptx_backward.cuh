@@ -31,6 +31,14 @@ __device__ inline void bulk_load(void *shared, const void *global, uint32_t byte
                  : "memory");
 }
 
+// cp.async.bulk.prefetch.tensor: has a box of the tensor, described as for tma_load, brought into L2. Nothing waits for
+// it.
+__device__ inline void tma_prefetch(const CUtensorMap *map, int c0, int c1, int c2, int c3, int c4) {
+    asm volatile("cp.async.bulk.prefetch.tensor.5d.L2.global.tile [%0, {%1, %2, %3, %4, %5}];" ::"l"(map), "r"(c0),
+                 "r"(c1), "r"(c2), "r"(c3), "r"(c4)
+                 : "memory");
+}
+
 // ld.shared.v2.f32: two numbers from an address in shared memory, a multiple of 8 bytes. The compiler leaves loads in
 // their order: with few registers it would else do one and its arithmetic before the next.
 __device__ inline float2 load_shared(uint32_t address) {

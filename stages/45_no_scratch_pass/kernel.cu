@@ -75,13 +75,23 @@ __device__ inline Unit next_unit(const FlashBackwardParams &params, Counters *co
 }
 
 // The last of the warps that use the counters leaves zeros. The first fence orders this warp's accesses before its
-// number; the second orders the zeros after everybody's.
-__device__ inline void finish_counting(const FlashBackwardParams &params, Counters *counters) {
+// number; the second orders the zeros after everybody's. lanes: how many of a warp call this.
+template <int lanes>
+__device__ inline void finish_counting(const FlashBackwardParams &params, Counters *counters, int lane) {
     constexpr int warps = 2 + converters + 4 * consumers;  // the producer's, the one that tells, and all that convert
-    __threadfence();
-    if (atomicAdd(&counters->warps_done, 1) != warps * static_cast<int>(gridDim.x) - 1) return;
-    __threadfence();
-    for (int head = 0; head < params.B * params.Hkv; ++head) counters->units_added()[head] = 0;
+    int number = 0;
+    if (lane == 0) {
+        __threadfence();
+        number = atomicAdd(&counters->warps_done, 1);
+        __threadfence();
+    }
+    if constexpr (lanes == 32) {
+        number = __shfl_sync(0xffffffff, number, 0);
+        __syncwarp();  // orders the other lanes' zeros after lane 0's fence
+    }
+    if (number != warps * static_cast<int>(gridDim.x) - 1) return;
+    for (int head = lane; head < params.B * params.Hkv; head += lanes) counters->units_added()[head] = 0;
+    if (lane > 0) return;
     counters->next_unit = 0;
     counters->next_part = 0;
     atomicExch(&counters->warps_done, 0);
@@ -119,6 +129,8 @@ struct Producer {
             const Unit unit = next_unit(params, counters);
             announce(unit);
             if (!unit.valid()) break;
+            // K has no place yet. When it has one, its bytes are in L2.
+            ptx::tma_prefetch(&maps.K, 0, unit.key_tile * Bc, 0, unit.kv_head, unit.batch);
             const KeyTile<Br, Bc> keys(params, unit.key_tile, unit.kv_head, unit.batch);
             // The consumers read K last of all: the others' places are free before its is.
             QueryTile tile = keys.begin();
@@ -136,7 +148,7 @@ struct Producer {
             ptx::mbarrier_arrive(&shared.unit_added[unit_write.stage]);
             unit_write.advance();
         }
-        finish_counting(params, counters);
+        finish_counting<1>(params, counters, 0);
     }
 };
 
@@ -158,7 +170,7 @@ __device__ void tell(Shared &shared, const FlashBackwardParams &params, Counters
         shared.unit_pipeline.consumer_release(unit_read, 0);
         ptx::add_release(counters->units_added() + unit.batch * params.Hkv + unit.kv_head, 1);
     }
-    finish_counting(params, counters);
+    finish_counting<1>(params, counters, 0);
 }
 
 // A warp that rounds and stores dQ. It takes one part after the other, in the order of the heads.
@@ -173,24 +185,6 @@ struct Converter {
     const Workspace &workspace;
     const int lane;
     uint32_t phase = 0;
-
-    // Rounds and stores 8 columns of two queries that follow each other. `sums` is where the first two sums of the
-    // lane's lie, in shared memory, and the next ones are 64 bytes apart: registers of different lanes held them. Lanes
-    // with odd_warp take each second one first, so that no two lanes want the same bank at once.
-    __device__ __forceinline__ void round_queries(uint32_t sums, bool odd_warp, T *dQ, int query) {
-        uint32_t first[4], second[4];
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            const float2 x = ptx::load_shared(sums + i * 128), y = ptx::load_shared((sums ^ 64) + i * 128);
-            const uint32_t order = odd_warp ? 0x1032 : 0x3210;
-            first[i] = __byte_perm(pack<T>(x.x * params.scale, y.x * params.scale), 0, order);
-            second[i] = __byte_perm(pack<T>(x.y * params.scale, y.y * params.scale), 0, order);
-        }
-        T *const next = dQ + params.dQ.stride_row;
-        if (query < params.Nq) *reinterpret_cast<uint4 *>(dQ) = make_uint4(first[0], first[1], first[2], first[3]);
-        if (query + 1 < params.Nq)
-            *reinterpret_cast<uint4 *>(next) = make_uint4(second[0], second[1], second[2], second[3]);
-    }
 
     // Rounds the part's sums, and leaves zeros where they were.
     __device__ void round_part(int part, int row_tile) {
@@ -211,7 +205,7 @@ struct Converter {
         phase ^= 1;
 #pragma unroll 1
         for (int i = 0; i < columns / 8; ++i) {  // 8 queries
-            round_queries(address, warp % 2, dQ, query);
+            round_queries<T>(params, address, warp % 2, dQ, query);
             address += sizeof(Part) / (columns / 8);
             dQ += 8 * params.dQ.stride_row;
             query += 8;
@@ -251,7 +245,7 @@ struct Converter {
             convert(part);
         }
         __syncwarp();
-        if (lane == 0) finish_counting(params, counters);
+        finish_counting<32>(params, counters, lane);
     }
 };
 
