@@ -243,6 +243,15 @@ def test_what_was_right_of_sequences_in_one_order_is_asked_for_again(played, mon
     assert asked == again
 
 
+def test_a_stage_that_needs_more_gpus_is_asked_again(played, monkeypatch):
+    asked = []
+    monkeypatch.setattr(detections, "compared", lambda *arguments: asked.append(1) or {"outcome": "refused"})
+    monkeypatch.setattr(detections.Measured, "_ask_alone", lambda *arguments: pytest.fail("a tool has nothing to see"))
+    for times in (1, 2):
+        assert played({"": 0})[0].startswith("faults: 0 of 1") and len(asked) == times
+    assert detections._patience(stages.entry(61), 20) == 3 * detections._patience(stages.entry(23), 20) == 60
+
+
 def test_which_batches_are_wide():
     those = [one.slug for one in map(stages.entry, (0, 13, 23, 47, 54, 63)) if detections._is_wide(one)]
     assert those == ["shapes", "deterministic", "one_launch"]
