@@ -514,7 +514,7 @@ def page(monkeypatch):
     others = [Subject(stage, one) for one in mistakes.mistakes("naive") if not one.caught_by and not one.lives]
     missed = row(others[2], gpu=right, memcheck=found)
     planted_rows = [clean, wrong | {"notes": ["C7519"]}, old, missed]
-    record = {"provenance": ORIGIN, "runs": {"now": run}, "planted": planted_rows}
+    record = {"provenance": ORIGIN, "runs": {"now": run, "then": run | {"commit": "def"}}, "planted": planted_rows}
     said = [row(one) | {"by": by} for one, by in zip(others, ("global_race", "verification", ""), strict=False)]
     judged = {"planted": [*said, row(others[3]) | {"by": "shared_race", "digest": "of another source"}]}
     monkeypatch.setattr(recorded, "first", lambda kind: {"detections": record, "judged": judged}.get(kind))
@@ -538,7 +538,7 @@ def test_the_page_counts_what_was_asked_and_says_what_was_not(page):
     assert groups[0][0] == "wrong results, in lessons" and groups[-2][0] == "technique gone, in no lesson"
     assert sum(int(count) for _, count in groups[:-1]) == len(known)
     (asked,) = text("counts")[0]
-    assert "Fake, driver 580.1, compute-sanitizer 2026.1, now, commit abc" in asked
+    assert "Fake, driver 580.1, compute-sanitizer 2026.1: now, commit abc, then, commit def." in asked
     alarms = {line[0]: line[1:] for line in text("clean")}
     of_racecheck = ["1", "1", "1", "0", "0", "01_naive (1 report)"]
     assert alarms["racecheck"] == of_racecheck, "its report of a mistake says nothing"
