@@ -5,9 +5,9 @@
 What a marker can ask for: `ladder`, `throughput DTYPE D [causal]`, `gradients D [causal]`, `deterministic D [causal]`,
 `decode`, `decode-caches`, `throughput-pictures DTYPE`, `resources`, `ablations [NN [D [causal]]]`, `counters`,
 `machine-code D KERNEL ...`, `tuned TABLE [D [N]]`, `tuned-pictures`, `profiler TABLE [...]`, `profiler-picture NAME`,
-`provenance`, `record KIND` (which run a kind's figures are of), `ring [causal]`, `ring-links`, `ring-picture`,
-`timeline-clocks`, `timeline-errors D`, `timeline-beside`, `faults [list]`, `detections PART`, `table NAME` (one that
-the text's figures.toml declares: commands/figure_lists.py).
+`provenance`, `record KIND` (which run a kind's figures are of), `ring [causal]`, `ring-expected`, `ring-links`,
+`ring-picture`, `timeline-clocks`, `timeline-errors D`, `timeline-beside`, `faults [list]`, `detections PART`,
+`table NAME` (one that the text's figures.toml declares: commands/figure_lists.py).
 What stands between the markers is replaced; running it twice changes nothing. The numbers that sentences quote:
 flashladder.commands.figure_lists.
 """
@@ -451,6 +451,7 @@ _KINDS = {
     "profiler-picture": profiler_pages.picture,
     "provenance": provenance,
     "ring": ring_pages.page,
+    "ring-expected": ring_pages.expected,
     "ring-links": ring_pages.links,
     "ring-picture": ring_pages.picture,
     "roofline": roofline,

@@ -191,7 +191,9 @@ def take(file: Path, folder: Path = RECORDED) -> Path:
     """Has a record that was just measured ship. What the one before has of stages and types that the new one is not of
     stays, and says in `run` when it was measured."""
     fresh, place = load(file), folder / file.name
-    if place.exists() and kind_of(place.stem) in ("", "ablations", "backward", "counters", "faults"):
+    if place.exists() and kind_of(place.stem) == "ring":
+        fresh = _with_other_ranks(fresh, load(place))
+    elif place.exists() and kind_of(place.stem) in ("", "ablations", "backward", "counters", "faults"):
         fresh = _with_earlier(fresh, load(place))
     return write(fresh, place)
 
@@ -205,6 +207,18 @@ def _with_earlier(fresh: dict, before: dict) -> dict:
             made[key] = _joined(value, before[key], label(before).split(", ", 1)[1])
         elif key == "runs":  # what rows say by the date of their run
             made[key] = before.get(key, {}) | value
+    return made
+
+
+def _with_other_ranks(fresh: dict, before: dict) -> dict:
+    """With what the record before has of another number of GPUs, which comes first and says in `run` when it was
+    measured."""
+    made = dict(fresh)
+    known = {row["ranks"] for row in fresh["measurements"] + fresh.get("links", [])}
+    for key, value in before.items():
+        if isinstance(value, list) and isinstance(fresh.get(key, []), list):
+            kept = [{"run": label(before)} | row for row in value if row.get("ranks", 0) not in {0} | known]
+            made[key] = kept + fresh.get(key, [])
     return made
 
 
@@ -326,10 +340,14 @@ def shown(live: dict | None = None) -> list[tuple[dict, bool]]:
 
 
 def is_stale(measurement: dict) -> bool:
-    """True where a stage's kernel.cu is no longer the one that was measured. A variant of a stage changes with it."""
-    if measurement.get("kind") != "stage":
+    """True where a stage's kernel.cu is no longer the one that was measured, or the file of another way beside it. Any
+    other variant of a stage changes with it."""
+    way = measurement.get("way")
+    if measurement.get("kind") != "stage" and not way:
         return False
     stage = next((one for one in stages.with_kernel() if one.id == measurement["name"][:2]), None)
+    if stage and way:
+        return way not in stage.ways or measurement["kernel_sha256"] != stage.way_hash(way)
     return stage is None or measurement.get("kernel_sha256") != stage.kernel_hash()
 
 
