@@ -243,6 +243,15 @@ def test_what_was_right_of_sequences_in_one_order_is_asked_for_again(played, mon
     assert asked == again
 
 
+def test_a_stage_that_needs_more_gpus_is_asked_again(played, monkeypatch):
+    asked = []
+    monkeypatch.setattr(detections, "compared", lambda *arguments: asked.append(1) or {"outcome": "refused"})
+    monkeypatch.setattr(detections.Measured, "_ask_alone", lambda *arguments: pytest.fail("a tool has nothing to see"))
+    for times in (1, 2):
+        assert played({"": 0})[0].startswith("faults: 0 of 1") and len(asked) == times
+    assert detections._patience(stages.entry(61), 20) == 3 * detections._patience(stages.entry(23), 20) == 60
+
+
 def test_which_batches_are_wide():
     those = [one.slug for one in map(stages.entry, (0, 13, 23, 47, 54, 63)) if detections._is_wide(one)]
     assert those == ["shapes", "deterministic", "one_launch"]
@@ -505,7 +514,7 @@ def page(monkeypatch):
     others = [Subject(stage, one) for one in mistakes.mistakes("naive") if not one.caught_by and not one.lives]
     missed = row(others[2], gpu=right, memcheck=found)
     planted_rows = [clean, wrong | {"notes": ["C7519"]}, old, missed]
-    record = {"provenance": ORIGIN, "runs": {"now": run}, "planted": planted_rows}
+    record = {"provenance": ORIGIN, "runs": {"now": run, "then": run | {"commit": "def"}}, "planted": planted_rows}
     said = [row(one) | {"by": by} for one, by in zip(others, ("global_race", "verification", ""), strict=False)]
     judged = {"planted": [*said, row(others[3]) | {"by": "shared_race", "digest": "of another source"}]}
     monkeypatch.setattr(recorded, "first", lambda kind: {"detections": record, "judged": judged}.get(kind))
@@ -529,7 +538,7 @@ def test_the_page_counts_what_was_asked_and_says_what_was_not(page):
     assert groups[0][0] == "wrong results, in lessons" and groups[-2][0] == "technique gone, in no lesson"
     assert sum(int(count) for _, count in groups[:-1]) == len(known)
     (asked,) = text("counts")[0]
-    assert "Fake, driver 580.1, compute-sanitizer 2026.1, now, commit abc" in asked
+    assert "Fake, driver 580.1, compute-sanitizer 2026.1: now, commit abc, then, commit def." in asked
     alarms = {line[0]: line[1:] for line in text("clean")}
     of_racecheck = ["1", "1", "1", "0", "0", "01_naive (1 report)"]
     assert alarms["racecheck"] == of_racecheck, "its report of a mistake says nothing"

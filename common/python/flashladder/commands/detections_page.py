@@ -125,13 +125,14 @@ def matrix() -> Matrix:
 
 
 def _asked(found: Matrix) -> str:
-    """Which records the tables are made of."""
+    """Which records the tables are made of; runs with the same of all else are named together."""
     said = [f"nvcc and ptxas {found.compiled['provenance']['toolkit']} for sm_90a"] if found.compiled else []
+    runs: dict[str, list[str]] = {}
     for date, run in found.gpu["runs"].items() if found.gpu else ():
-        said.append(
-            f"{run['device']}, driver {run['driver']}, compute-sanitizer {run['compute-sanitizer'] or 'not there'}, "
-            f"{date}, commit {run['commit']}"
-        )
+        tool = run["compute-sanitizer"] or "not there"
+        words = f"{run['device']}, driver {run['driver']}, compute-sanitizer {tool}"
+        runs.setdefault(words, []).append(f"{date}, commit {run['commit']}")
+    said += [f"{words}: {', '.join(dates)}" for words, dates in runs.items()]
     return f"Asked: {'; '.join(said)}." if said else "No tool but the simulator was asked yet."
 
 

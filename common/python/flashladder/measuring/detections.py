@@ -34,6 +34,7 @@ from flashladder.measuring.sanitizer import TOOLS
 RUNS = 5  # of each problem, where results are compared
 # A process is ended after so many seconds in which none of its runs has ended; sooner where it is known to hang.
 QUIET_SECONDS, QUIET_TOOL_SECONDS, HANGING_SECONDS = 20, 25, 12
+SEVERAL_GPUS = 3  # so many times as long on several: to begin on each takes its time where many begin at once
 SAVED_EVERY = 3  # seconds
 SPINNING = 16  # of what never ends at once: each keeps the GPU for its part of the time
 GROUP = 8  # mistakes of a stage that a tool is asked about together
@@ -174,7 +175,7 @@ class Waiting:
 def _answered(cell: dict, tool: str, run: dict, wide: bool) -> bool:
     """Whether a cell, of a row of that run, is not to be asked for again: it is of the tool's present way. wide: of a
     stage whose batch is as wide as the GPU."""
-    if cell["outcome"] == "failed":
+    if cell["outcome"] in ("failed", "refused"):  # refused: by a stage that needs more GPUs than there were
         return False
     if tool == "gpu":
         return cell["outcome"] != "right" or not wide or run.get("sequences") == ORDERS
@@ -184,6 +185,10 @@ def _answered(cell: dict, tool: str, run: dict, wide: bool) -> bool:
 def _is_wide(stage: Stage) -> bool:
     """Whether its sequences repeat (executed.Problems); those of a cache are all different."""
     return isinstance(stage, WithKernel) and bool(stage.fewer) and not isinstance(stage, Decode)
+
+
+def _patience(stage: Stage, seconds: float) -> float:
+    return seconds * (SEVERAL_GPUS if isinstance(stage, Ring) else 1)
 
 
 def _is_shown(one: Subject) -> bool:
@@ -299,7 +304,7 @@ class Measured:
             list(pool.map(self._compare, (one for one in piece if one not in was_known)))
             surprising = [one for one in piece if one.outcome == "hang" and not self._hangs(one.subject)]
             put_off = [one for one in surprising if one not in was_known]
-            now = [one for one in piece if one.runs and one.outcome and one not in put_off]
+            now = [one for one in piece if one.runs and one.outcome not in ("", "refused") and one not in put_off]
             list(pool.map(lambda tool: self._ask(tool, [one for one in now if tool not in one.found]), self.tools))
         with self.saving:
             self.late += put_off
@@ -323,7 +328,8 @@ class Measured:
         hangs = self._hangs(one.subject)
         with self._process(hangs):
             began = time.monotonic()
-            found = compared(one.runs, self.ends - began, HANGING_SECONDS if hangs else QUIET_SECONDS)
+            quiet = _patience(one.subject.stage, HANGING_SECONDS if hangs else QUIET_SECONDS)
+            found = compared(one.runs, self.ends - began, quiet)
         self.times.add("results" + ", never ended" * (found["outcome"] == "hang"), began)
         self._learned(one, "gpu", found)
 
@@ -353,7 +359,8 @@ class Measured:
         with self.room:
             began, runs = time.monotonic(), [one.runs for one in some]
             command = sanitizer.command(tool, "host")
-            status, text, ended = together(runs, command, self.ends - began, QUIET_TOOL_SECONDS)
+            quiet = _patience(some[0].subject.stage, QUIET_TOOL_SECONDS)
+            status, text, ended = together(runs, command, self.ends - began, quiet)
         known = sanitizer.told_apart(text, [own.library.name for own in runs], ended)
         self.times.add(f"{tool} of {len(some)} at once", began)
         for one in some:
@@ -367,7 +374,7 @@ class Measured:
         hangs = one.outcome == "hang"
         with self._process(hangs):
             began = time.monotonic()
-            quiet = HANGING_SECONDS if hangs else QUIET_TOOL_SECONDS
+            quiet = _patience(one.subject.stage, HANGING_SECONDS if hangs else QUIET_TOOL_SECONDS)
             status, text = one.runs.under(sanitizer.command(tool), self.ends - began, quiet)
         found = sanitizer.cell(tool, status, text, time.monotonic() - began)
         self.times.add(tool + ", no end" * (found["outcome"] == "limit"), began)
