@@ -9,16 +9,17 @@ const bytesOf = (text) => Uint8Array.from(Buffer.from(text, "base64")).buffer;
 
 const found = [];
 for (const { kind, one, stage, outputs } of JSON.parse(fs.readFileSync(0, "utf8"))) {
-  const { drawn, placed, judged } = await import(pathToFileURL(`${process.argv[2]}/${kind}.js`));
+  const { drawn, expected, placed, judged } = await import(pathToFileURL(`${process.argv[2]}/${kind}.js`));
   const { problem: p, strides } = one, inputs = drawn(one, stage), memory = {};
   for (const [name, bits] of Object.entries(inputs)) {
     memory[name] = coded(name in strides ? placed(p, name, strides[name], bits, inputs) : bits);
   }
+  const bounds = stage.bounds[p.dtype], wanted = expected(p, inputs, bounds);
   const said = outputs.map((some) => {
     const numbers = Object.entries(some).map(([name, text]) => {
       return [name, name in strides ? new Uint16Array(bytesOf(text)) : new Float32Array(bytesOf(text))];
     });
-    return judged(p, inputs, Object.fromEntries(numbers), stage.bounds[p.dtype]);
+    return judged(p, wanted, Object.fromEntries(numbers), bounds);
   });
   found.push({ memory, said });
 }

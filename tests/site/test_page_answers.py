@@ -2,6 +2,7 @@
 answers, of some of the stages whose exercises the page has, drawn anew after each change of a kernel
 (FLASHLADDER_WHOLE=1: of all). The page's scripts, compiler and simulator run in node."""
 
+import concurrent.futures
 import gzip
 import json
 import random
@@ -107,8 +108,10 @@ def test_the_page_and_python_say_the_same(stage, scripts, tmp_path, monkeypatch)
     monkeypatch.setenv("FLASHLADDER_DEVICE", "sim")
     every = tried(stage)
     asked = [{"key": key, "stage": stage.id, "exercise": name, "text": text} for key, name, text in every]
-    for (key, name, text), page in zip(every, said_by_the_page(scripts, tmp_path, asked), strict=True):
-        python = by_python(stage, name, text)
+    with concurrent.futures.ThreadPoolExecutor() as pool:  # the page needs one core
+        by_page = pool.submit(said_by_the_page, scripts, tmp_path, asked)
+        judged = [by_python(stage, name, text) for _, name, text in every]
+    for (key, _, _), page, python in zip(every, by_page.result(), judged, strict=True):
         told = f"{key}:\nPython: {python.findings}\nthe page: {page['findings']}"
         assert not page["isStub"] and page["remarks"] == []
         if key in WITHOUT_HAZARD:

@@ -16,13 +16,15 @@ const SETTINGS = {
 const TRACING = { WARPSIM_TRACE: "trace.json", WARPSIM_TRACE_BLOCKS: 1 };
 
 // The kinds of stages: drawn(one, stage) gives the inputs by name, placed(p, name, strides, bits, inputs) a tensor as it
-// lies in memory, judged(p, inputs, outputs, bounds, tile) {passed, message, diagnosis}.
+// lies in memory, expected(p, inputs, bounds) what judged(p, expected, outputs, bounds, {inputs, tile}) compares with:
+// {passed, message, diagnosis}.
 const forward = {
   OUTPUTS: ["O"],
   drawn: ({ problem, inputs, seed }, { generators }) => drawn(problem, inputs, generators[seed]),
   placed: inMemory,
-  judged: (p, inputs, { O }, bounds, tile) => {
-    const expected = reference(p, valuesOf(p, inputs), bounds), comparison = compared(p, "O", O, expected, bounds);
+  expected: (p, inputs, bounds) => reference(p, valuesOf(p, inputs), bounds),
+  judged: (p, expected, { O }, bounds, { inputs, tile }) => {
+    const comparison = compared(p, "O", O, expected, bounds);
     return { ...comparison, diagnosis: comparison.passed ? "" : diagnosed(p, inputs, O, expected, { bounds, ...tile }) };
   },
 };
@@ -34,18 +36,36 @@ function writtenAround(p, name, strides, memory) {
   return memory.some((word, at) => word !== elements[at]);
 }
 
-// {result, said, comparison}, the last where the run came to its end. one: of stage.cases, stage: its file;
+// What a case has before any kernel runs: its inputs, the files that hold them, and, once it is asked for, what is
+// expected. one: of stage.cases, stage: its file.
+export class Prepared {
+  #expected;
+
+  constructor(one, stage) {
+    const { problem: p, strides } = one, kind = KINDS[stage.kind], inputs = kind.drawn(one, stage), files = {};
+    for (const [name, bits] of Object.entries(inputs)) {
+      files[name] = name in strides ? kind.placed(p, name, strides[name], bits, inputs) : bits;
+    }
+    for (const name of kind.OUTPUTS) { // a float is two words
+      const words = name in strides ? p.B * strides[name][0] : 2 * p.B * p.Hq * p.Nq;
+      files[name] = new Uint16Array(words).fill(POISON);
+    }
+    Object.assign(this, { inputs, files });
+    this.#expected = () => kind.expected(p, inputs, stage.bounds[p.dtype]);
+  }
+
+  get expected() {
+    const found = this.#expected();
+    this.#expected = () => found;
+    return found;
+  }
+}
+
+// {result, said, comparison}, the last where the run came to its end. prepared: kept by who runs a case several times.
 // simulate({ptx, request, files, outputs}) -> {result, said, written}: files by name; outputs: which of them it writes,
 // and written: what is in these afterwards.
-export async function runCase({ ptx, one, stage }, simulate) {
-  const { problem: p, strides } = one, kind = KINDS[stage.kind], inputs = kind.drawn(one, stage), files = {};
-  for (const [name, bits] of Object.entries(inputs)) {
-    files[name] = name in strides ? kind.placed(p, name, strides[name], bits, inputs) : bits;
-  }
-  for (const name of kind.OUTPUTS) { // a float is two words
-    const words = name in strides ? p.B * strides[name][0] : 2 * p.B * p.Hq * p.Nq;
-    files[name] = new Uint16Array(words).fill(POISON);
-  }
+export async function runCase({ ptx, one, stage, prepared = new Prepared(one, stage) }, simulate) {
+  const { problem: p, strides } = one, kind = KINDS[stage.kind], { inputs, files } = prepared;
   const wanted = Object.entries({ ...SETTINGS, ...(one.counted?.traced ? TRACING : {}) });
   const settings = wanted.map(([name, value]) => `${name} ${value}\n`).join("");
   const request = one.request + settings, { OUTPUTS: outputs } = kind;
@@ -63,5 +83,6 @@ export async function runCase({ ptx, one, stage }, simulate) {
     }
     found[name] = name in strides ? fromMemory(p, name, strides[name], memory) : new Float32Array(written[name]);
   }
-  return { result, said, comparison: kind.judged(p, inputs, found, stage.bounds[p.dtype], stage.tile) };
+  const { tile, bounds } = stage, comparison = kind.judged(p, prepared.expected, found, bounds[p.dtype], { inputs, tile });
+  return { result, said, comparison };
 }
