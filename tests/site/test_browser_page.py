@@ -376,6 +376,7 @@ def test_a_narrow_screen_shows_one_source_and_nothing_wider_than_itself(edited):
     assert edited["shown"] == [True, False]
     assert [width for width, _ in edited["narrow"]] == [width for _, width in edited["narrow"]]
     assert 0 < edited["fold"][0] < edited["fold"][1] < 800
+    assert edited["seen"] == [True] * 4, "what a tab shows is in the window once it is chosen"
 
 
 @pytest.fixture(scope="module", params=(chromium, firefox), ids=lambda program: program.__name__)

@@ -66,8 +66,8 @@ const E4M3_LARGEST = 448;
 const isScaled = ({ dtype }) => dtype === "e4m3";
 export const toBits = { bf16: toBfloat, fp16: toHalf, e4m3: toE4m3 };
 export const fromBits = { bf16: fromBfloat, fp16: fromHalf, e4m3: fromE4m3 };
-// An output's numbers: of e4m3 the kernels make bf16.
 const valuesOfBits = (bits, dtype) => Float64Array.from(bits).map(fromBits[dtype]); // in one step it is much slower
+// An output's numbers: of e4m3 the kernels make bf16.
 export const outputValues = (p, bits) => valuesOfBits(bits, isScaled(p) ? "bf16" : p.dtype);
 
 // ---- inputs ----
