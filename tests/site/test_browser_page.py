@@ -72,7 +72,7 @@ def test_webassembly_in_node_equals_this_machine(one, shipped, tmp_path):
 
 # What the page of exercises alone loads.
 TO_WRITE = ("write", "judge", "diagnosis", "technique", "progress", "exercise", "attention", "normal", "case",
-            "overlap", "decode", "gradients", "sums")  # fmt: skip
+            "overlap", "forward", "decode", "gradients", "sums")  # fmt: skip
 
 
 def test_the_files_are_small_enough_and_name_no_folder_of_this_machine(shipped):

@@ -1,7 +1,7 @@
 // One of the problems that an answer is judged by: its inputs are drawn, the kernel runs, what it wrote is compared.
-import { compared, drawn, fromMemory, inMemory, POISON, reference, valuesOf } from "./attention.js";
+import { fromMemory, inMemory, POISON } from "./attention.js";
 import * as decode from "./decode.js";
-import { diagnosed } from "./diagnosis.js";
+import * as forward from "./forward.js";
 import * as backward from "./gradients.js";
 import { overlap } from "./overlap.js";
 
@@ -18,16 +18,6 @@ const TRACING = { WARPSIM_TRACE: "trace.json", WARPSIM_TRACE_BLOCKS: 1 };
 // The kinds of stages: drawn(one, stage) gives the inputs by name, placed(p, name, strides, bits, inputs) a tensor as it
 // lies in memory, expected(p, inputs, bounds) what judged(p, expected, outputs, bounds, {inputs, tile}) compares with:
 // {passed, message, diagnosis}.
-const forward = {
-  OUTPUTS: ["O"],
-  drawn: ({ problem, inputs, seed }, { generators }) => drawn(problem, inputs, generators[seed]),
-  placed: inMemory,
-  expected: (p, inputs, bounds) => reference(p, valuesOf(p, inputs), bounds),
-  judged: (p, expected, { O }, bounds, { inputs, tile }) => {
-    const comparison = compared(p, "O", O, expected, bounds);
-    return { ...comparison, diagnosis: comparison.passed ? "" : diagnosed(p, inputs, O, expected, { bounds, ...tile }) };
-  },
-};
 const KINDS = { forward, decode, backward };
 
 // Whether an output's memory is not as it was before the run where no element of it lies.
@@ -46,7 +36,7 @@ export class Prepared {
     for (const [name, bits] of Object.entries(inputs)) {
       files[name] = name in strides ? kind.placed(p, name, strides[name], bits, inputs) : bits;
     }
-    for (const name of kind.OUTPUTS) { // a float is two words
+    for (const name of stage.outputs) { // a float is two words
       const words = name in strides ? p.B * strides[name][0] : 2 * p.B * p.Hq * p.Nq;
       files[name] = new Uint16Array(words).fill(POISON);
     }
@@ -65,10 +55,11 @@ export class Prepared {
 // simulate({ptx, request, files, outputs}) -> {result, said, written}: files by name; outputs: which of them it writes,
 // and written: what is in these afterwards.
 export async function runCase({ ptx, one, stage, prepared = new Prepared(one, stage) }, simulate) {
-  const { problem: p, strides } = one, kind = KINDS[stage.kind], { inputs, files } = prepared;
+  const { problem: p, strides } = one, { tile, bounds, outputs } = stage, { inputs, files } = prepared;
+  const kind = KINDS[stage.kind];
   const wanted = Object.entries({ ...SETTINGS, ...(one.counted?.traced ? TRACING : {}) });
   const settings = wanted.map(([name, value]) => `${name} ${value}\n`).join("");
-  const request = one.request + settings, { OUTPUTS: outputs } = kind;
+  const request = one.request + settings;
   const { result, said, written } = await simulate({ ptx, request, files, outputs });
   if (result.trace) {
     result.report.overlap = overlap(result.trace);
@@ -83,6 +74,6 @@ export async function runCase({ ptx, one, stage, prepared = new Prepared(one, st
     }
     found[name] = name in strides ? fromMemory(p, name, strides[name], memory) : new Float32Array(written[name]);
   }
-  const { tile, bounds } = stage, comparison = kind.judged(p, prepared.expected, found, bounds[p.dtype], { inputs, tile });
+  const comparison = kind.judged(p, prepared.expected, found, bounds[p.dtype], { inputs, tile });
   return { result, said, comparison };
 }

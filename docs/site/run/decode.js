@@ -4,8 +4,6 @@ import { compared, each, inMemory, places, POISON, reference, toBits, valuesOf }
 import { Normal } from "./normal.js";
 import { comparedSums, logSumExp } from "./sums.js";
 
-export const OUTPUTS = ["O", "log_sum_exp"];
-
 // Q, K and V of the problem's type, (B, heads, rows, d), with a NaN where a sequence has no key; lengths and table.
 export function drawn({ problem: p, seed, block_table: table }, { generators }) {
   const normal = new Normal(generators[seed]), next = () => toBits[p.dtype](normal.next()), d = p.d_head;

@@ -5,7 +5,7 @@ import { inMemory, valuesOf } from "./attention.js";
 import { Normal } from "./normal.js";
 import { logSumExp } from "./sums.js";
 
-export const OUTPUTS = ["dQ", "dK", "dV"];
+const OUTPUTS = ["dQ", "dK", "dV"];
 
 // Q, K, V and dO of the problem's type, and what a forward stage would make of them.
 export function drawn({ problem: p, seed }, { generators, bounds }) {

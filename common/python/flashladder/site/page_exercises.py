@@ -107,6 +107,7 @@ def stage_file(stage: WithKernel) -> dict:
         "slug": stage.slug,
         "title": stage.title,
         "kind": stage.KIND,
+        "outputs": _outputs(stage),
         "source": stage.source.read_text(),
         "exercises": [_exercise(one) for one in (*exercises(stage), *mends(stage))],
         "cases": [_case(stage, *pair, same_instance(pair[0], cases[0])) for pair in zip(cases, requests)],
@@ -117,6 +118,13 @@ def stage_file(stage: WithKernel) -> dict:
         "bounds": {dtype: bounds(dtype) for dtype in stage.dtypes},
         "repaired": REPAIRED,
     }
+
+
+def _outputs(stage: WithKernel) -> list[str]:
+    """What a run writes; the earlier of the stages that compute attention have no sums."""
+    kind = KINDS[stage.KIND]
+    has_sums = not isinstance(stage, Kernel) or stage.data.get("log_sum_exp")
+    return [*kind.outputs, *(kind.sums if has_sums else ())]
 
 
 def _requests(stage: WithKernel, cases: list[Case]) -> list[str]:
@@ -220,5 +228,6 @@ def bounds(dtype: str) -> dict[str, float]:
         "room": dtypes.ROOM[dtype],
         "score_unit": dtypes.SCORE_ERROR_UNIT,
         "score_group": dtypes.SCORE_GROUP,
+        "sum_error_unit": dtypes.SUM_ERROR_UNIT,
         "log_sum_exp_unit": dtypes.LOG_SUM_EXP_UNIT,
     }
