@@ -26,6 +26,15 @@ function writtenAround(p, name, strides, memory) {
   return memory.some((word, at) => word !== elements[at]);
 }
 
+// With an output's memory, whatever numbers are in it, as running/worker.py says it; "" where nothing is.
+function whatIsWrong({ kind }, p, name, strides, memory) {
+  if (kind === "forward") {
+    const isUntouched = fromMemory(p, name, strides, memory).every((bits) => bits === POISON);
+    return isUntouched ? "the launch reported success, but its kernel wrote nothing" : "";
+  }
+  return writtenAround(p, name, strides, memory) ? `wrote between or behind the rows of ${name}` : "";
+}
+
 // What a case has before any kernel runs: its inputs, the files that hold them, and, once it is asked for, what is
 // expected. one: of stage.cases, stage: its file.
 export class Prepared {
@@ -68,11 +77,13 @@ export async function runCase({ ptx, one, stage, prepared = new Prepared(one, st
   if (result.status !== "ran") return { result, said };
   const found = {};
   for (const name of outputs) {
-    const memory = new Uint16Array(written[name]);
-    if (kind !== forward && name in strides && writtenAround(p, name, strides[name], memory)) {
-      return { result: { ...result, status: "failed", message: `wrote between or behind the rows of ${name}` }, said };
+    if (!(name in strides)) {
+      found[name] = new Float32Array(written[name]);
+      continue;
     }
-    found[name] = name in strides ? fromMemory(p, name, strides[name], memory) : new Float32Array(written[name]);
+    const memory = new Uint16Array(written[name]), message = whatIsWrong(stage, p, name, strides[name], memory);
+    if (message) return { result: { ...result, status: "failed", message }, said };
+    found[name] = fromMemory(p, name, strides[name], memory);
   }
   const comparison = kind.judged(p, prepared.expected, found, bounds[p.dtype], { inputs, tile });
   return { result, said, comparison };

@@ -5,7 +5,8 @@ import { fineError, general, isScaled, lastSeen, scoreError, scoresOf } from "./
 // What the logarithm of the sum of rounded weights may be off by. weights: exp(score - the row's largest score).
 function roundedSumError(weights, bounds) {
   const sum = weights.reduce((all, one) => all + one, 0), total = Math.max(sum, 1);
-  const others = (sum - weights.reduce((a, b) => Math.max(a, b), 0)) / total; // the largest is a power of two, and exact
+  // The largest is a power of two, and exact.
+  const others = (sum - weights.reduce((a, b) => Math.max(a, b), 0)) / total;
   let part = bounds.unit_roundoff * others + Math.min(others, bounds.sum_error_unit);
   for (const one of weights) part += fineError(one, bounds) / total;
   return part / (1 - part);
@@ -26,7 +27,8 @@ export function logSumExp(p, { Q, K }, bounds) {
     const largest = of(sizesQ, sizesK).reduce((a, b) => Math.max(a, b), 0) * Math.abs(scale);
     bound[at] = bounds.log_sum_exp_unit * (d * largest + p.Nkv / 16 + 64);
     if (!isScaled(p) || !keys) continue;
-    const q = Q.subarray(at * d, at * d + d), errors = weights.map((_, key) => scoreError(q, K, first + key * d, bounds));
+    const q = Q.subarray(at * d, at * d + d);
+    const errors = weights.map((_, key) => scoreError(q, K, first + key * d, bounds));
     bound[at] += Math.abs(scale) * errors.reduce((a, b) => Math.max(a, b), 0) + roundedSumError(weights, bounds);
   }
   return { values, bound };
