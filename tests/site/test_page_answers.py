@@ -1,5 +1,5 @@
-"""The page judges answers to exercises as Python does: the shipped kernel, those with a planted mistake, and wrong
-answers, of some of the stages whose exercises the page has, drawn anew after each change of a kernel
+"""The page judges answers to exercises as Python does: the shipped kernel, those with a planted mistake, wrong answers
+and right ones, of some of the stages whose exercises the page has, drawn anew after each change of a kernel
 (FLASHLADDER_WHOLE=1: of all). The page's scripts, compiler and simulator run in node."""
 
 import concurrent.futures
@@ -22,7 +22,8 @@ from flashladder.site import page_compiler, page_exercises, run_page
 
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("browser")]
 
-SOME = 2  # wrong answers of each stage, others after each change of a kernel; FLASHLADDER_WHOLE=1: all
+# Wrong and right answers of each stage, others after each change of a kernel; FLASHLADDER_WHOLE=1: all.
+SOME_WRONG, SOME_RIGHT = 2, 1
 # Two compilers leave a value in another register, or read in another order: which thread meets a hazard first, how many
 # of its kind are told, and what comes of a race are theirs.
 HAZARDS = {"hazards", "correct"}
@@ -51,12 +52,13 @@ def scripts(shipped, tmp_path_factory):
 
 
 def tried(stage) -> list[tuple[str, str, str]]:
-    """(key, exercise, the reader's whole file): the shipped kernel, those to mend, and wrong answers."""
-    wrong = [one for one in answers.read(stage.slug) if one.because]
-    wrong = wrong if WHOLE else random.Random(kernels() + stage.slug).sample(wrong, SOME)
+    """(key, exercise, the reader's whole file): the shipped kernel, those to mend, wrong and right answers."""
+    every, dice = answers.read(stage.slug), random.Random(kernels() + stage.slug)
+    wrong, right = ([one for one in every if bool(one.because) == is_wrong] for is_wrong in (True, False))
+    drawn = every if WHOLE else dice.sample(wrong, SOME_WRONG) + dice.sample(right, SOME_RIGHT)
     found = [("shipped", "", stage.source.read_text())]
     found += [(one.name, "", one.starter()) for one in exercise.mends(stage)]
-    return found + [(one.id, one.exercise.name, file_of(one)) for one in wrong]
+    return found + [(one.id, one.exercise.name, file_of(one)) for one in drawn]
 
 
 def file_of(answer) -> str:
