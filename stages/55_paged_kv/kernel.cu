@@ -466,7 +466,7 @@ static flash::Limits limits_with(const char *configuration) {
 // Where lengths differ or a cache lies in pages: of how many blocks the shares are for each multiprocessor. Else stage
 // lean's table holds.
 constexpr Choice choices_by_length[] = {
-    {0.36, 1.0, any_length, true, {8, 0.76, 0}, {8, 0.76, 0}},
+    {0.36, 1.0, any_length, true, {8, 0.76, 0}, {8, 0.76, 1}},
     {1.0, 1e9, any_length, true, {8, 1, 0}, {8, 1, 0}},
     {0.0, 0.36, any_length, true, {8, 1, 0}, {8, 1, 1}},
 };
