@@ -38,6 +38,13 @@ function(flashladder_add_stage file)
     endif()
 
     flashladder_stage_library(${stage} "${folder}/kernel.cu" "${architectures}")
+    # Another way to the same result, with which the lesson compares the stage's own: lib/libstage_NN_way.so.
+    file(GLOB ways CONFIGURE_DEPENDS "${folder}/*.cu")
+    list(REMOVE_ITEM ways "${folder}/kernel.cu")
+    foreach(way IN LISTS ways)
+        cmake_path(GET way STEM way_name)
+        flashladder_stage_library(${stage}_${way_name} "${way}" "${architectures}")
+    endforeach()
 
     # The demo and the runner are for flash_forward(): a stage that says `backward = true`, `decode = true` or
     # `ring = true` has neither.

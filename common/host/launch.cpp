@@ -57,6 +57,15 @@ static FlashStatus check_scales(const FlashParams &params) {
     return FLASH_OK;
 }
 
+// FLASHLADDER_MULTIPROCESSORS: 0 where it is not set, -1 where it is no number from 1 on.
+static int multiprocessors_asked_for() {
+    const char *text = std::getenv("FLASHLADDER_MULTIPROCESSORS");
+    if (!text || !*text) return 0;
+    char *end = nullptr;
+    const long count = std::strtol(text, &end, 10);
+    return *end == '\0' && count >= 1 && count <= 1 << 20 ? static_cast<int>(count) : -1;
+}
+
 FlashStatus check_device(const Limits &limits) {
     int device = 0, major = 0, minor = 0;
     cudaError_t error = cudaGetDevice(&device);
@@ -75,6 +84,10 @@ FlashStatus check_device(const Limits &limits) {
             "stage '%s' needs compute capability %d.%d and no other: it has instructions that no other GPU has; "
             "this device has %d.%d (FLASHLADDER_DEVICE=sim runs it on the simulator)",
             limits.title, limits.min_compute / 10, limits.min_compute % 10, major, minor);
+    }
+    if (multiprocessors_asked_for() < 0) {
+        return fail(FLASH_INVALID_ARGUMENT, "FLASHLADDER_MULTIPROCESSORS=%s: set a whole number from 1 to 1048576",
+                    std::getenv("FLASHLADDER_MULTIPROCESSORS"));
     }
     return FLASH_OK;
 }
@@ -223,7 +236,7 @@ dim3 persistent(int works, int blocks) {
     cudaGetDevice(&device);
     cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);  // check() has used this device
     // As if there were so many: then blocks have several tiles of a small problem, which is enough under a slow tool.
-    if (const char *few = std::getenv("FLASHLADDER_MULTIPROCESSORS")) multiprocessors = std::max(1, std::atoi(few));
+    if (const int few = multiprocessors_asked_for(); few > 0) multiprocessors = few;
     return dim3(std::min(works, blocks * multiprocessors));
 }
 

@@ -361,6 +361,17 @@ def test_bytes_have_tables_and_pictures_of_their_own(monkeypatch):
     assert result_pictures.throughput("e4m3") == "![e4m3, d = 128](throughput-e4m3-d128.png)"
     figure = plot.throughput([(record, False)], "e4m3", 128)
     assert written(figure) == ["cuDNN FP8 1031", "24 fp8 1071 (stale)"]
+    run = {"run": "2025-01-02, commit fedcba987654"}
+    ceilings = [
+        {"name": "cuBLAS matmul", "kind": "ceiling", "dtype": dtype, "tflops": 1.0} for dtype in ("bf16", "e4m3")
+    ]
+    earlier = [row | run if row["dtype"] == "e4m3" else row for row in [*record["measurements"], *ceilings]]
+    record["measurements"] = earlier
+    e4m3, bf16 = results.throughput("e4m3", "128"), results.throughput("bf16", "128")
+    assert run["run"] in e4m3 and run["run"] not in bf16 and "another" not in e4m3 + bf16
+    assert run["run"] in plot.throughput([(record, False)], "e4m3", 128).axes[0].get_title()
+    record["measurements"][-1].pop("run")
+    assert "in another run: 1 TFLOP/s" in results.throughput("e4m3", "128")
     monkeypatch.setattr(results.recorded, "shipped", lambda kind="": [causal_record()])
     assert results.throughput("e4m3", "128") == result_pictures.throughput("e4m3") == results.NOTHING
 

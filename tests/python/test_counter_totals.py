@@ -1,6 +1,7 @@
 """Sums over the simulator's report, and its comparison with Nsight Compute's figures."""
 
 from flashladder.commands import results
+from flashladder.ladder import stages
 from flashladder.measuring import profile
 from warpsim import counters
 
@@ -93,7 +94,7 @@ def test_the_comparison_says_how_many_are_equal_and_where_they_differ_the_most(m
         entry("02_online_softmax", {"shared load wavefronts": 80, "global load sectors": 8}),
     ]
     source = {"device": "GPU", "date": "2026-01-01", "commit": "abc"}
-    record = {"provenance": source, "problem": "B=1", "counters": rows}
+    record = {"provenance": source, "problem": "bf16 B=1", "counters": rows}
     monkeypatch.setattr(results.recorded, "shipped", lambda kind: [record])
     text = results.counters_table()
     assert "2 of 4 figures are equal." in text
@@ -102,6 +103,11 @@ def test_the_comparison_says_how_many_are_equal_and_where_they_differ_the_most(m
         "| 01_naive | 120 | **8** : 10 |",
         "| 02_online_softmax | **120** : 80 | 8 |",
     ]
+    rows[0]["run"] = "2025-12-31, commit def"
+    rows.append(entry(stages.get("fp8").name, {"shared load wavefronts": 120}))
+    text = results.counters_table()
+    assert text.startswith("bf16 B=1 (fp8: e4m3). Recorded: GPU, 2026-01-01, commit abc. 3 of 5 figures are equal.")
+    assert text.endswith("\n\n01_naive: of another run, 2025-12-31, commit def.")
 
 
 def test_asynchronous_copies_count_as_loads_as_they_do_in_ncu():

@@ -94,7 +94,7 @@ def test_a_persistent_kernel_has_as_many_turns_on_a_gpu(monkeypatch):
     assert [one.B for one in on_a_gpu(stages.get("naive"))] == [1]
 
 
-def test_sequences_of_a_wide_problem_repeat_and_each_is_compared(monkeypatch, tmp_path):
+def test_sequences_of_a_wide_problem_repeat_in_other_orders_and_each_is_compared(monkeypatch, tmp_path):
     monkeypatch.setattr(kernels, "cudart", lambda device: "libcudart.so.13")
     stage, different = stages.get("tma_store"), executing.DIFFERENT
     problem = Problem(B=3 * different + 1, Hq=1, Nq=2, Nkv=3, d_head=64)
@@ -102,12 +102,16 @@ def test_sequences_of_a_wide_problem_repeat_and_each_is_compared(monkeypatch, tm
     monkeypatch.setattr(type(stage), "judged_jobs", lambda *arguments, **more: jobs)
     some = executing.Problems(stage, GPU, tmp_path / "problems")
     (inputs,) = some.inputs
-    assert len({inputs["Q"][b].tobytes() for b in range(problem.B)}) == different
-    assert (inputs["Q"][:different] == inputs["Q"][different : 2 * different]).all()
-    outputs = {"O": dtypes.to_bits(stage.wanted(problem, inputs).output[0], "bf16")}
-    assert some.compared(0, outputs, {}) == "right" and len(some.took) == different
-    outputs["O"][-2] = outputs["O"][-3]
-    assert some.compared(0, outputs, {}).startswith("wrong: ")
+    known = [array.tobytes() for array in inputs["Q"]]
+    assert all(len({*known[first : first + different]}) == different for first in range(0, 3 * different, different))
+    assert len({*known}) == different
+    right = dtypes.to_bits(stage.wanted(problem, inputs).output[0], "bf16")
+    assert some.compared(0, {"O": right}, {}) == "right" and len(some.took) == different
+    for further in range(1, 2 * different + 1):
+        taken = np.roll(right, -further, axis=0)
+        assert some.compared(0, {"O": taken}, {}).startswith("wrong: "), f"{further} sequences further on"
+    right[-2] = right[-3]
+    assert some.compared(0, {"O": right}, {}).startswith("wrong: ")
 
 
 @pytest.mark.parametrize("number", [2, 0])
@@ -222,6 +226,35 @@ def test_answers_of_a_wider_problem_under_a_tool_are_asked_for_again(played, mon
     monkeypatch.setattr(detections.Measured, "_ask_alone", lambda self, tool, one: asked.append(tool))
     played({"": 0})
     assert sorted(asked) == ["initcheck", "memcheck", "synccheck"], "not what had nothing to say"
+
+
+@pytest.mark.parametrize("wide, again", [(False, []), (True, [""])])  # not what was wrong
+def test_what_was_right_of_sequences_in_one_order_is_asked_for_again(played, monkeypatch, wide, again):
+    played({"": 0, NAMES[0]: 2})
+    record = recorded.load(played.file)
+    (run,) = record["detections"]["runs"].values()
+    assert run.pop("sequences") == detections.ORDERS
+    recorded.write(record, played.file)
+    asked = []
+    monkeypatch.setattr(detections, "_is_wide", lambda stage: wide)
+    monkeypatch.setattr(detections.Measured, "_compare", lambda self, one: asked.append(one.subject.name))
+    monkeypatch.setattr(detections.Measured, "_ask", lambda *arguments: None)
+    played({"": 0, NAMES[0]: 2})
+    assert asked == again
+
+
+def test_a_stage_that_needs_more_gpus_is_asked_again(played, monkeypatch):
+    asked = []
+    monkeypatch.setattr(detections, "compared", lambda *arguments: asked.append(1) or {"outcome": "refused"})
+    monkeypatch.setattr(detections.Measured, "_ask_alone", lambda *arguments: pytest.fail("a tool has nothing to see"))
+    for times in (1, 2):
+        assert played({"": 0})[0].startswith("faults: 0 of 1") and len(asked) == times
+    assert detections._patience(stages.entry(61), 20) == 3 * detections._patience(stages.entry(23), 20) == 60
+
+
+def test_which_batches_are_wide():
+    those = [one.slug for one in map(stages.entry, (0, 13, 23, 47, 54, 63)) if detections._is_wide(one)]
+    assert those == ["shapes", "deterministic", "one_launch"]
 
 
 # Runs what it is told to, and reports of one library what its lines say; a line of LOG for each call.
@@ -434,6 +467,23 @@ def test_the_compiler_alone_is_asked_without_a_gpu(monkeypatch, tmp_path):
     assert asked[4] == ("15_wgmma", ""), "a stage that has changed is asked about again"
 
 
+def test_the_simulator_is_asked_about_what_no_lesson_shows(monkeypatch, tmp_path):
+    file = recorded.write({"version": 1, "provenance": ORIGIN, "rows": []}, tmp_path / "sm_90-machine-code.json")
+    others = {one.name for one in mistakes.mistakes("naive") if not one.caught_by}
+    asked = []
+    monkeypatch.setattr(planted, "judged", lambda one: asked.append(one.name) or {"by": "verification", "said": "x"})
+    detections.record_verdicts([stages.get("naive")], 2, file)
+    rows = detections.record_verdicts([stages.get("naive")], file=file)
+    assert sorted(asked) == sorted(others) and {row["mistake"] for row in rows} == others, "each once"
+    assert recorded.load(file)["judged"]["planted"] == rows and rows[0]["by"] == "verification"
+
+
+@pytest.mark.parametrize("name, by", [("no_scale", "verification"), ("wrong_head_stride", "global_race")])
+def test_the_simulator_itself(name, by):
+    said = planted.judged(Subject(stages.get("naive"), mistakes.get("naive", name)))
+    assert said["by"] == by and said["said"], "as it says of a lesson's"
+
+
 def test_the_compiler_itself():
     """Of a mistake that ptxas repairs, and the lesson of stage 15 quotes."""
     if not toolchain.find_nvcc():
@@ -446,7 +496,8 @@ def test_the_compiler_itself():
 
 @pytest.fixture
 def page(monkeypatch):
-    """page(what): with rows of naive: as it is racecheck has a false alarm; a mistake of each class is noticed."""
+    """page(what): with rows of naive: as it is racecheck has a false alarm, a mistake of each class is noticed. Of
+    three in no lesson warpsim has said something; memcheck notices the one to whose numbers it has no objection."""
     stage = stages.get("naive")
     lesson = next(one for one in mistakes.of_lesson("naive") if one.caught_by == "verification")
 
@@ -460,8 +511,13 @@ def page(monkeypatch):
     wrong = row(Subject(stage, lesson), gpu=right | {"outcome": "wrong", "wrong": 4}, memcheck=found, racecheck=found)
     old = row(Subject(stage, _naive(NAMES[-1])), gpu=right) | {"digest": "of another source"}
     run = ORIGIN | {"compute-sanitizer": "2026.1"}
-    record = {"provenance": ORIGIN, "runs": {"now": run}, "planted": [clean, wrong | {"notes": ["C7519"]}, old]}
-    monkeypatch.setattr(recorded, "first", lambda kind: record if kind == "detections" else None)
+    others = [Subject(stage, one) for one in mistakes.mistakes("naive") if not one.caught_by and not one.lives]
+    missed = row(others[2], gpu=right, memcheck=found)
+    planted_rows = [clean, wrong | {"notes": ["C7519"]}, old, missed]
+    record = {"provenance": ORIGIN, "runs": {"now": run, "then": run | {"commit": "def"}}, "planted": planted_rows}
+    said = [row(one) | {"by": by} for one, by in zip(others, ("global_race", "verification", ""), strict=False)]
+    judged = {"planted": [*said, row(others[3]) | {"by": "shared_race", "digest": "of another source"}]}
+    monkeypatch.setattr(recorded, "first", lambda kind: {"detections": record, "judged": judged}.get(kind))
     detections_page.matrix.cache_clear()
     yield lambda what: [line.strip("| ").split(" | ") for line in detections_page.page(what).splitlines()], lesson
     detections_page.matrix.cache_clear()
@@ -472,12 +528,17 @@ def test_the_page_counts_what_was_asked_and_says_what_was_not(page):
     everyone = next(line for line in text("counts") if line[0] == "all")
     known, shown = mistakes.everything(), [one for one in mistakes.everything() if one.caught_by]
     numbers = sum(one.caught_by == "verification" for one in shown)
+    lives = sum(bool(one.lives) for one in known)
+    with_verdict = len(shown) + 3 + lives
     assert everyone == [
-        "all", str(len(known)), f"{len(shown) - numbers} of {len(shown)}", f"{numbers} of {len(shown)}",
-        "1 of 1", "1 of 1", "1 of 1", "0 of 1", "not run", "not run",
+        "all", str(len(known)), f"{len(shown) - numbers + 1} of {with_verdict}", f"{numbers + 1} of {with_verdict}",
+        "1 of 2", "1 of 2", "2 of 2", "0 of 1", "not run", "not run",
     ]  # fmt: skip
+    groups = [line[:2] for line in text("counts")[4:]]
+    assert groups[0][0] == "wrong results, in lessons" and groups[-2][0] == "technique gone, in no lesson"
+    assert sum(int(count) for _, count in groups[:-1]) == len(known)
     (asked,) = text("counts")[0]
-    assert "Fake, driver 580.1, compute-sanitizer 2026.1, now, commit abc" in asked
+    assert "Fake, driver 580.1, compute-sanitizer 2026.1: now, commit abc, then, commit def." in asked
     alarms = {line[0]: line[1:] for line in text("clean")}
     of_racecheck = ["1", "1", "1", "0", "0", "01_naive (1 report)"]
     assert alarms["racecheck"] == of_racecheck, "its report of a mistake says nothing"
@@ -520,7 +581,10 @@ def test_what_gave_no_verdict_is_not_called_not_run():
 def test_the_page_says_where_another_tool_finds_more(page):
     text, lesson = page
     more = {line[0] for line in text("more")}
-    assert f"- memcheck: 1 of the 1 that it notices: `{lesson.id}`" in more
+    assert re.fullmatch(
+        rf"- memcheck: 2 of the 2 that it notices: `{lesson.id}`, `01-\w+`",
+        next(line for line in more if "memcheck" in line),
+    )
     assert not any(line.startswith("- results: 1") for line in more), "warpsim's numbers are wrong as well"
     with pytest.raises(FlashLadderError, match="'odd'"):
         detections_page.page("odd")
@@ -532,7 +596,9 @@ def test_the_list_has_all_lessons_and_counts_the_others(page):
     broken = [row for row in rows if " break " in row[-1]]
     rest = sum(int(re.match(r"(\d+) more", row[1])[1]) for row in rows if "make mutants" in row[-1])
     assert len(broken) + rest == len(mistakes.everything())
-    assert len(broken) == sum(bool(one.caught_by) for one in mistakes.everything())
+    assert len(broken) == 1 + sum(bool(one.caught_by) for one in mistakes.everything())
+    (unknown,) = [row for row in broken if row[3] == "a test"]
+    assert unknown[4:7] == ["nothing", "right", "1 report"]
 
 
 def test_one_that_takes_long_to_compile_keeps_none_waiting(monkeypatch):

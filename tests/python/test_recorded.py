@@ -75,10 +75,23 @@ def test_a_record_is_taken_in_beside_what_it_is_not_of(tmp_path):
     variant = row("05 padding", 190.0) | {"kind": "variant"}
     both = [one | {"run": "2026-01-02, commit 0123456789ab"} for one in (variant, row("05_swizzle", 200.0))]
     words = "05_swizzle with variants: of another run, 2026-01-02, commit 0123456789ab."
-    assert recorded.earlier(both) == words
+    assert recorded.earlier([*both, row(tma)]) == words
     third = results(row("05_swizzle", 300.0))
     again = recorded.load(recorded.take(recorded.write(third, tmp_path / "X.json"), tmp_path / "ships"))
     assert [one.get("run", "") for one in again["measurements"] if one["name"] == "05_swizzle"] == [""]
+
+
+def test_what_is_all_of_one_earlier_run_is_labelled_so():
+    now = results(row("05_swizzle"), date="2026-02-03 00:00 UTC")
+    run = "2026-01-02, commit 0123456789ab"
+    old = [row(name) | {"run": run} for name in ("05_swizzle", "06_cp_async")]
+    assert recorded.label(now, old).endswith(f", {run}") and recorded.earlier(old) == ""
+    mixed = [*old, row("07_eager_kv")]
+    assert "2026-02-03" in recorded.label(now, mixed)
+    assert recorded.earlier(mixed) == f"05_swizzle to 06_cp_async: of another run, {run}."
+    two = [old[0], old[1] | {"run": "2026-01-01, commit fedcba987654"}]
+    assert "2026-02-03" in recorded.label(now, two) and recorded.earlier(two).count("of another run") == 2
+    assert recorded.label(now) == recorded.label(now, []) == recorded.label(now, now["measurements"])
 
 
 def test_figures_of_another_type_stay(tmp_path):

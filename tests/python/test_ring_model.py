@@ -126,3 +126,37 @@ def test_recorded_spans_have_the_models_lanes():
 def test_a_stage_without_a_model():
     with pytest.raises(FlashLadderError, match="choose gather, ring, zigzag or one_launch"):
         ring_model.steps("gathering", PROBLEM, 0)
+
+
+def test_what_copies_launches_and_the_merge_cost():
+    """Zigzag, four ranks, a mask: five launches (two of the own keys) and a merge after attention that hides all
+    copies; one rank's pull has two copies."""
+    problem, costs = replace(PROBLEM, causal=True), ring_model.COSTS
+    ideal = costs.attention_ms(problem, problem.Nq**2 // 8)
+    merge = costs.merge_ms(problem, 4)
+    assert merge == pytest.approx(2 * 5 * 16 * 4096 * 128 / 2300e6)
+    assert end(ring_model.modelled("zigzag", problem, costs)) == pytest.approx(ideal + 5 * 0.020 + merge, rel=1e-3)
+    bytes_alone = replace(costs, copy_us=0.0)
+    assert costs.pull_ms(problem, 4096) == pytest.approx(bytes_alone.pull_ms(problem, 4096) + 0.022)
+    assert costs.pull_ms(problem, 4096, 0.5) == pytest.approx(bytes_alone.pull_ms(problem, 2048) + 0.022)
+    assert [span.label for span in lane(ring_model.modelled("zigzag", problem, costs), "GPU 3 kernel")][-1] == "merge"
+    assert "merge" not in {span.label for span in ring_model.modelled("zigzag", problem).spans}
+
+
+def test_heads_first_waits_for_one_head():
+    """Whose keys are P times fewer bytes than a slice of all heads, for as many ranks as there are heads of K and V."""
+    problem = replace(PROBLEM, causal=True)
+    first, *_, kernel = ring_model.heads_first(problem, 0)
+    assert first.end == pytest.approx(4 * 16384 * 3 / 4 * 128 / 370e6) and kernel.start == first.end
+    ideal = ring_model.MEASURED.attention_ms(problem, problem.Nq**2 // 8)
+    assert kernel.end == pytest.approx(first.end + ideal)
+    assert ring_model.of_ideal("heads_first", problem, ring_model.MEASURED) == pytest.approx(ideal / kernel.end)
+    for ranks in (4, 8):
+        problem = replace(problem, ranks=ranks)
+        assert ring_model.of_ideal("heads_first", problem) > 1.08 * ring_model.of_ideal("zigzag", problem)
+    *_, meeting = ring_model.heads_first(problem, 0, replace(ring_model.MEASURED, meeting_us=24))
+    *_, kernel = ring_model.heads_first(problem, 0)
+    assert meeting.end == pytest.approx(kernel.end + 0.048) and meeting.start == pytest.approx(kernel.start + 0.024)
+    slow = ring_model.Rates(gb_s=20)
+    *_, last, kernel = ring_model.heads_first(problem, 0, slow)
+    assert kernel.end > last.end

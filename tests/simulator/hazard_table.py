@@ -42,6 +42,7 @@ ROWS = (
     Row("shared_race", "faulty/races.cu", "race_missing_barrier", gpu="wrong each time (H100)"),
     Row("global_race", "global_memory/faults.cu", "one_counter", gpu="wrong each time (H100)"),
     Row("launch_race", "launch_order/faults.cu", "two_streams", gpu=RIGHT),
+    Row("noncoherent_read", "global_memory/faults.cu", "neighbour_by_ldg", gpu="wrong each time (H200)"),
     Row("async_pending", "faulty/async_copies.cu", "async_wrong_group", gpu=RIGHT),
     Row("divergent_barrier", "faulty/barriers.cu", "divergent_barrier", gpu=RIGHT),
     Row("deadlock", "arrivals/faults.cu", "forgotten_arrive"),

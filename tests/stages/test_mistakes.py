@@ -13,6 +13,9 @@ from shares import share
 from flashladder.building import build
 from flashladder.core.paths import build_directory, stage_library
 from flashladder.ladder import kernels, mistakes, stages
+from flashladder.measuring import planted, recorded
+from flashladder.measuring.planted import Subject
+from flashladder.running.job import StageError
 
 # These run in `make test`. Of each verdict `make test-long` tries one of twenty, at least one.
 QUICK = {("02", "no_rescale"), ("02", "missing_barrier_after_load"), ("09", "missing_wait")}
@@ -41,6 +44,37 @@ def test_mistake_is_caught(mistake):
     if isinstance(mistake.stage, kernels.Kernel) and verdict.by not in ("verification", "error"):
         first = verdict.message.splitlines()[0]
         assert re.search(r" at (kernel\.cu|\w+\.cuh):\d+: ", first), f"{told}: no hazard in the first line: {first}"
+
+
+def others() -> list:
+    """Mistakes that no lesson shows, with what is recorded of them: one of sixty."""
+    said = {(row["stage"], row["mistake"]): row for row in recorded.first(kind="judged")["planted"]}
+    known = [Subject(one.stage, one) for one in mistakes.everything() if not one.caught_by]
+    cases = [
+        pytest.param(one, said[one.key], id=f"{one.stage.id}-{one.name}", marks=pytest.mark.long)
+        for one in known
+        if one.key in said
+    ]
+    return share(cases, 60)
+
+
+@pytest.mark.parametrize("subject, row", others())
+def test_a_mistake_in_no_lesson_is_judged_as_recorded(subject, row):
+    if subject.digest() != row["digest"]:
+        pytest.skip("its stage has changed since")
+    assert planted.judged(subject)["by"] == row["by"]
+
+
+@pytest.mark.long
+def test_another_order_of_execution_shows_what_the_first_one_does_not():
+    """Which docs/detections.md says of a mistake that never ends on a GPU."""
+    stage = stages.entry("deterministic")
+    mistake = next(one for one in mistakes.mistakes(stage) if one.name == "not_waited_for_the_turn")
+    library, (problem, _) = kernels.compile_kernel(mistake.source(), stage), stage.judged_by()[0]
+    options = {"device": "sim", "library": library, "repeat": stage.RUNS}
+    stage.run(problem, **options)
+    with pytest.raises(StageError, match="deadlock"):
+        stage.run(problem, **options, environment={"WARPSIM_SCHEDULE": "2"})
 
 
 @each(of_chosen(stages.with_kernel()))

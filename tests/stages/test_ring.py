@@ -22,8 +22,9 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import stage_library
 from flashladder.core.ring_problem import RingProblem
 from flashladder.ladder import stages
+from flashladder.ladder.kernels import compile_kernel
 from flashladder.ladder.ring import FORWARD, QUICK_FORWARD, library_of
-from flashladder.running.job import Result, hazard_first
+from flashladder.running.job import Result, StageError, hazard_first
 
 CHOSEN = of_chosen(stages.ring_stages())
 EACH = each(CHOSEN)
@@ -272,3 +273,75 @@ def test_problems_that_alternate_over_one_workspace(one, schedule):
     done = subprocess.run([sys.executable, str(script)], input=json.dumps(job), capture_output=True, text=True, env=env)
     assert done.returncode == 0, hazard_first(f"stage {one.id} ended its process", done.stderr)
     assert json.loads(done.stdout.splitlines()[-1]) == [""] * 4
+
+
+# ---- heads first ----
+
+
+def heads_first(one, problem: RingProblem, **options) -> Result:
+    options = {"library": one.way_library("heads_first"), "own_stream": True, "repeat": 2} | options
+    return verified(one, problem, **options)
+
+
+@ONE_LAUNCH
+@pytest.mark.parametrize("causal", (False, True), ids=("full", "causal"))
+@pytest.mark.parametrize("ranks", (2, 4, 8))
+def test_heads_first(one, ranks, causal):
+    heads_first(one, RingProblem(Hq=2 * ranks, Hkv=ranks, Nq=128 * ranks, d_head=64, causal=causal, ranks=ranks))
+
+
+@pytest.mark.long
+@ONE_LAUNCH
+@pytest.mark.parametrize("d_head, dtype, layout", ((128, "bf16", "bnhd"), (64, "fp16", "gaps"), (128, "fp16", "bhnd")))
+def test_heads_first_of_batches_and_groups(one, d_head, dtype, layout):
+    shape = {"B": 2, "Hq": 12, "Hkv": 4, "Nq": 512, "d_head": d_head, "dtype": dtype, "layout": layout}
+    for causal in (False, True):
+        heads_first(one, RingProblem(**shape, causal=causal, ranks=2))
+
+
+@ONE_LAUNCH
+@pytest.mark.parametrize("schedule", ("1", pytest.param("2", marks=pytest.mark.long), "3"))
+def test_heads_first_in_other_orders(one, schedule):
+    problem = RingProblem(Hq=4, Hkv=4, Nq=512, d_head=64, causal=True, ranks=2)
+    in_order(one, schedule, heads_first, problem)
+
+
+@ONE_LAUNCH
+def test_each_score_of_heads_first_is_computed_once(one):
+    problem = RingProblem(Hq=8, Hkv=8, Nq=512, d_head=64, causal=True, ranks=4)
+    ranks = heads_first(one, problem).description["ranks"]
+    assert [own["pieces"] for own in ranks] == [[[128 * rank, 128]] for rank in range(4)]
+    assert sum(own["scores"] for own in ranks) == 512 * 513 // 2
+    # Of each of two heads three quarters of Q, K and V come from others, and of O go to others.
+    assert {own["pulled_bytes"] for own in ranks} == {4 * 2 * 384 * 64 * 2}
+
+
+@ONE_LAUNCH
+@pytest.mark.parametrize("ranks, Hkv, length", ((3, 4, 384), (4, 2, 512), (2, 2, 320)))
+def test_heads_first_needs_whole_heads_and_tiles(one, ranks, Hkv, length):
+    problem = RingProblem(Hq=4, Hkv=Hkv, Nq=length, d_head=64, ranks=ranks)
+    with pytest.raises(StageError, match="needs whole heads of K and V for each of at most 8 ranks, rows that"):
+        one.run(problem, device="sim", library=one.way_library("heads_first"))
+
+
+WITHOUT = {
+    "the wait for a head": "wait_for_head(owners, brought, query_tile.batch * params.Hkv + query_tile.kv_head);\n",
+    "the wait for inputs": "wait_for_others(me, ready);",
+    "the wait for other ranks": "wait_for_others(me, done);",
+    "the clearing of counts": "atomicExch(brought.pieces + head, 0);",
+    "the fence": "        __threadfence();  // all blocks see this lane's part before they see the count\n",
+}
+
+
+@pytest.mark.long
+@ONE_LAUNCH
+@pytest.mark.parametrize("missing", WITHOUT)
+def test_the_simulator_finds_what_heads_first_must_not_lack(one, missing, tmp_path):
+    only_simulated(one, "on a GPU each of these is right nearly always")
+    text, line = (one.folder / "heads_first.cu").read_text(), WITHOUT[missing]
+    assert text.count(line) == 1
+    kernel = tmp_path / "heads_first.cu"
+    kernel.write_text(text.replace(line, ";" if line.endswith(";") else ""))
+    problem = RingProblem(Hq=4, Hkv=4, Nq=512, d_head=64, causal=True, ranks=2)
+    with pytest.raises(StageError, match="race"):
+        heads_first(one, problem, library=compile_kernel(kernel, one, only="BF16"), device="sim")

@@ -7,11 +7,14 @@ from handed_out import copies_by_the_model, copies_of_blocks
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
 from flashladder.ladder.run import run_problem
+from flashladder.running.job import StageError
 from flashladder.simulator import trace
 
 pytestmark = pytest.mark.skipif(
     "tile_scheduler" not in [one.slug for one in chosen_stages()], reason="tests of stage tile_scheduler"
 )
+
+MULTIPROCESSORS = "FLASHLADDER_MULTIPROCESSORS"
 
 
 @pytest.mark.parametrize(
@@ -41,9 +44,16 @@ def test_another_order_changes_no_bit(causal):
     assert (old.bits == new.bits).all() and (old.log_sum_exp == new.log_sum_exp).all()
 
 
-@pytest.mark.parametrize("variable", ({}, {"FLASHLADDER_MULTIPROCESSORS": "2"}))
-def test_fewer_blocks_can_be_asked_for(variable):
+@pytest.mark.parametrize("variable, blocks", (({}, 3), ({MULTIPROCESSORS: ""}, 3), ({MULTIPROCESSORS: "2"}, 2)))
+def test_fewer_blocks_can_be_asked_for(variable, blocks):
     """As where a tool runs a small problem on a GPU, which has many multiprocessors (measuring/executed.py)."""
     problem = Problem(B=1, Hq=2, Nq=256, Nkv=128, d_head=64)
     launch = trace.of("tile_scheduler", problem, 4, {"WARPSIM_MULTIPROCESSORS": "3"} | variable)
-    assert len(launch.blocks) == (2 if variable else 3)
+    assert len(launch.blocks) == blocks
+
+
+@pytest.mark.parametrize("said", ("many", "0", "-2", "2 or 3", "1e3", "99999999999999999999"))
+def test_a_number_of_multiprocessors_that_is_none_is_an_error(said):
+    problem = Problem(B=1, Hq=1, Nq=64, Nkv=64, d_head=64)
+    with pytest.raises(StageError, match=f"{MULTIPROCESSORS}={said}: set a whole number"):
+        run_problem("tile_scheduler", problem, device="sim", environment={MULTIPROCESSORS: said})

@@ -11,8 +11,9 @@ enum class HazardKind : uint8_t {
     uninitialized_shared,
     uninitialized_variable,
     shared_race,
-    global_race,  // in global memory: threads of a block, blocks of a launch
-    launch_race,  // in global memory: launches, copies and frees that nothing orders
+    global_race,       // in global memory: threads of a block, blocks of a launch
+    launch_race,       // in global memory: launches, copies and frees that nothing orders
+    noncoherent_read,  // ld.global.nc of what the launch has written
     async_pending,
     divergent_barrier,
     deadlock,

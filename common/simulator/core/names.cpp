@@ -34,6 +34,7 @@ const char *hazard_name(HazardKind kind) {
         "shared_race",
         "global_race",
         "launch_race",
+        "noncoherent_read",
         "async_pending",
         "divergent_barrier",
         "deadlock",

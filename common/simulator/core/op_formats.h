@@ -86,6 +86,7 @@ inline constexpr uint32_t kOwnOrder = 16;             // atomics: carries .relax
 inline constexpr uint32_t kTeamScope = 1u << 6;       // has .cta or .cluster: other blocks need not see its order
 inline constexpr uint32_t kSystemScope = 1u << 7;     // volatile or has .sys: other devices see its order, too
 inline constexpr uint32_t kSourceBase32 = 1u << 5;    // cp.async: the source's base has 32-bit lanes
+inline constexpr uint32_t kNoncoherent = 1u << 12;    // ld.global.nc
 inline constexpr uint32_t kRemoteGeneric = 1u << 31;  // ops that exec_remote runs, mapa, getctarank: a generic address
 inline constexpr uint32_t kSpaceShift = 8;            // atomics: MemorySpace
 inline constexpr uint32_t kAlignmentShift = 16;       // atomics: log2 of what the address must be a multiple of

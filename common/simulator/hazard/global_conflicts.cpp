@@ -21,7 +21,7 @@ constexpr unsigned kMostReaders = 8;  // teams that are kept for a line that nob
 // atomic update checks later counts as strong.
 void GlobalConflicts::add_as_seen(const GlobalShadow &team, const GlobalLine &mine, GlobalRecord record) {
     if (record.flags & kGlobalTeam) record.flags &= kGlobalWrites;
-    const uint64_t checked = record.flags ? 0 : team.checked_later(mine, record);
+    const uint64_t checked = is_plain_read(record.flags) ? team.checked_later(mine, record) : 0;
     if (checked) {
         checked_.insert(record.op);
         GlobalRecord strong = record;
@@ -33,9 +33,13 @@ void GlobalConflicts::add_as_seen(const GlobalShadow &team, const GlobalLine &mi
     if (record.mask) seen_.push_back(record);
 }
 
+bool GlobalConflicts::comes_after(const Knowledge &known, const Record &then, unsigned by) const {
+    return knows(known, then.team, then.era, then.agent * kLanes + by, then.stamp);
+}
+
 bool GlobalConflicts::ordered(const GlobalShadow &team, const GlobalRecord &now, unsigned lane, const Knowledge &known,
                               const Record &then, unsigned by) const {
-    return knows(known, then.team, then.era, then.agent * kLanes + by, then.stamp) ||
+    return comes_after(known, then, by) ||
            knows(then.known, team.team(), team.era(), now.agent * kLanes + lane, now.stamp);
 }
 
@@ -66,7 +70,7 @@ bool GlobalConflicts::looked_since(uint64_t team, const Record &then) const {
 
 // A look before an update, which this team did not make since it saw that it need not.
 bool GlobalConflicts::is_checked(const GlobalRecord &read, const GlobalRecord &other) const {
-    return read.flags == 0 && (other.flags & kGlobalUpdate) && checked_.count(read.op);
+    return is_plain_read(read.flags) && (other.flags & kGlobalUpdate) && checked_.count(read.op);
 }
 
 void GlobalConflicts::check(GlobalShadow &team, const GlobalLine &mine, const GlobalLine &all, const GlobalRecord &now,
@@ -83,10 +87,13 @@ void GlobalConflicts::check(GlobalShadow &team, const GlobalLine &mine, const Gl
             const unsigned k = unsigned(std::countr_zero(rest));
             const unsigned lane = unsigned(std::countr_zero(now.lanes_at(k))),
                            by = unsigned(std::countr_zero(then.lanes_at(k)));
-            if (ordered(team, now, lane, known, then, by)) continue;
-            if ((then.flags & kGlobalUpdate) && (team.updated_before(mine, now) >> k & 1)) continue;
-            if (is_checked(now, then) || is_checked(then, now)) continue;
-            if (then.flags == 0 && looked_since(team.team(), then)) continue;
+            const bool noncoherent = (flags & kGlobalNoncoherent) && comes_after(known, then, by);
+            if (!noncoherent) {
+                if (ordered(team, now, lane, known, then, by)) continue;
+                if ((then.flags & kGlobalUpdate) && (team.updated_before(mine, now) >> k & 1)) continue;
+                if (is_checked(now, then) || is_checked(then, now)) continue;
+                if (is_plain_read(then.flags) && looked_since(team.team(), then)) continue;
+            }
             const bool plain = !((flags | then.flags) & kGlobalStrong);
             const bool same = plain && (flags & then.flags & kGlobalWrites) && same_value(team, mine, then, k);
             if (any && same) continue;
@@ -98,7 +105,8 @@ void GlobalConflicts::check(GlobalShadow &team, const GlobalLine &mine, const Gl
                         {then.team, then.op, then.flags, then.agent, by},
                         (mine.key * kLineGranules + k) << (team.line_shift() - 6),
                         updated(mine) && updated(all),
-                        same};
+                        same,
+                        noncoherent};
             any = true;
             if (!same) break;
         }

@@ -37,7 +37,7 @@ class GlobalConflicts {
     struct Conflict {
         Side now, then;  // of the team that hands in, and of the one that has done so before
         uint64_t address = 0;
-        bool both_read_and_write = false, same_value = false;
+        bool both_read_and_write = false, same_value = false, noncoherent = false;
     };
     // Adds what has changed since the team was last here. Calls found for the conflicts with other teams; it may throw.
     void hand_in(GlobalShadow &, const std::function<void(const Conflict &)> &found);
@@ -66,6 +66,7 @@ class GlobalConflicts {
     };
     void check(GlobalShadow &, const GlobalLine &mine, const GlobalLine &all, const GlobalRecord &,
                const std::function<void(const Conflict &)> &found);
+    bool comes_after(const Knowledge &, const Record &then, unsigned by) const;
     bool ordered(const GlobalShadow &, const GlobalRecord &now, unsigned lane, const Knowledge &, const Record &then,
                  unsigned by) const;
     bool same_value(const GlobalShadow &, const GlobalLine &mine, const Record &then, unsigned granule) const;

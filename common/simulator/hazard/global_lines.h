@@ -14,10 +14,16 @@ namespace warpsim {
 
 // What an access of global memory is, apart from reading.
 inline constexpr unsigned kGlobalWrites = 1;
-inline constexpr unsigned kGlobalStrong = 2;   // atomic, volatile, relaxed and stronger
-inline constexpr unsigned kGlobalTeam = 4;     // strong within the block or the cluster only
-inline constexpr unsigned kGlobalSystem = 16;  // strong for other devices, too
-inline constexpr unsigned kGlobalUpdate = 8;   // an atomic operation: it reads, too
+inline constexpr unsigned kGlobalStrong = 2;        // atomic, volatile, relaxed and stronger
+inline constexpr unsigned kGlobalTeam = 4;          // strong within the block or the cluster only
+inline constexpr unsigned kGlobalSystem = 16;       // strong for other devices, too
+inline constexpr unsigned kGlobalUpdate = 8;        // an atomic operation: it reads, too
+inline constexpr unsigned kGlobalNoncoherent = 32;  // a read through a cache that need not see the launch's writes
+
+// A read, and a plain one.
+inline bool is_plain_read(unsigned flags) {
+    return (flags & ~kGlobalNoncoherent) == 0;
+}
 
 // A line is 64 granules, so that a mask names its bytes. A granule is the narrowest access of the kernel.
 inline constexpr unsigned kLineGranules = 64;

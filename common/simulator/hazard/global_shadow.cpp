@@ -31,7 +31,7 @@ bool is_update(unsigned flags) {
 }
 
 bool read_and_update(const GlobalRecord &a, const GlobalRecord &b) {
-    return (a.flags == 0 && is_update(b.flags)) || (b.flags == 0 && is_update(a.flags));
+    return (is_plain_read(a.flags) && is_update(b.flags)) || (is_plain_read(b.flags) && is_update(a.flags));
 }
 
 }  // namespace
@@ -160,8 +160,10 @@ void GlobalShadow::touch_range(const Touch &t, uint64_t address, uint64_t bytes,
 // Returns the line's number.
 uint32_t GlobalShadow::touch(const Touch &t, uint64_t key, const GlobalRecord &record) {
     GlobalLine &line = table_.at(key);
-    if (record.mask & line.rivals(record.flags)) [[unlikely]]
+    if (record.mask & line.rivals(record.flags)) [[unlikely]] {
         check(t, line, record);
+        if (record.flags & kGlobalNoncoherent) check_noncoherent(t, line, record);
+    }
     line.granules[record.flags & (kGlobalWrites | kGlobalStrong)] |= record.mask;
     if (record.flags & kGlobalWrites) line.valued &= ~record.mask;
     add(line, record);
@@ -226,9 +228,23 @@ void GlobalShadow::check(const Touch &t, const GlobalLine &line, const GlobalRec
                         doubts_.push_back({&t.warp, &t.op, table_.number_of(line), k, lane, by, now, then});
                     return;
                 }
-                return report(t.warp, t.op, line, k, now, lane, then, by);
+                return report(t.warp, t.op, HazardKind::global_race, line, k, now, lane, then, by);
             }
         }
+    }
+}
+
+// A read that no order makes see what the launch has written before. Where nothing orders the two, it is a race.
+void GlobalShadow::check_noncoherent(const Touch &t, const GlobalLine &line, const GlobalRecord &now) {
+    for (uint32_t number = line.first; number; number = records_[number].next) {
+        const GlobalRecord then = records_[number];
+        const uint64_t both = now.mask & then.mask;
+        if (!both || !(then.flags & kGlobalWrites)) continue;
+        const unsigned k = unsigned(std::countr_zero(both));
+        const unsigned lane = unsigned(std::countr_zero(now.lanes_at(k))),
+                       by = unsigned(std::countr_zero(then.lanes_at(k)));
+        if (ordered(now, lane, then, by))
+            return report(t.warp, t.op, HazardKind::noncoherent_read, line, k, now, lane, then, by);
     }
 }
 
@@ -266,13 +282,13 @@ void GlobalShadow::check_lanes(const Touch &t, const uint64_t *address, uint32_t
     }
 }
 
-void GlobalShadow::report(Warp &w, const Op &op, const GlobalLine &line, unsigned granule, const GlobalRecord &now,
-                          unsigned lane, const GlobalRecord &then, unsigned by) {
-    if (w.block->hazards->repeats(op, HazardKind::global_race, then.op)) return;
+void GlobalShadow::report(Warp &w, const Op &op, HazardKind kind, const GlobalLine &line, unsigned granule,
+                          const GlobalRecord &now, unsigned lane, const GlobalRecord &then, unsigned by) {
+    if (w.block->hazards->repeats(op, kind, then.op)) return;
     const uint64_t address = (line.key * kLineGranules + granule) << granule_shift_;
     const GlobalPlace here{now.op, now.flags, now.agent, lane}, there{then.op, then.flags, then.agent, by};
-    report_hazard(w, op, HazardKind::global_race, int(lane), address,
-                  text_in_block(*w.block, here, there, warps_of_block_, address));
+    report_hazard(w, op, kind, int(lane), address,
+                  text_in_block(*w.block, here, there, warps_of_block_, address, kind));
 }
 
 // Granules of a plain access that an op later, or earlier, in the program updates atomically.
@@ -301,7 +317,8 @@ void GlobalShadow::settle_doubts() {
         const GlobalLine &line = table_.lines()[doubt.line];
         const GlobalRecord &read = doubt.now.flags & kGlobalWrites ? doubt.then : doubt.now;
         if (checked_later(line, read) >> doubt.granule & 1) continue;
-        report(*doubt.warp, *doubt.op, line, doubt.granule, doubt.now, doubt.lane, doubt.then, doubt.by);
+        report(*doubt.warp, *doubt.op, HazardKind::global_race, line, doubt.granule, doubt.now, doubt.lane, doubt.then,
+               doubt.by);
     }
 }
 

@@ -1,6 +1,7 @@
 // Races in global memory between threads of one team, a block or a cluster, and what it touched there, which
 // GlobalConflicts compares with other teams. Two accesses of one byte are a race if at least one writes, nothing orders
-// them, and they are not both strong; threads that store the same value do not race. A plain read that is followed by
+// them, and they are not both strong; threads that store the same value do not race. A read through the non-coherent
+// cache of what the launch has written before is a hazard though the two be ordered. A plain read that is followed by
 // an atomic update of the same place by its own team counts as strong: a loop around atomicCAS begins so, and a look at
 // a maximum before atomicMax; what such a read brings is checked by the update.
 #pragma once
@@ -72,8 +73,9 @@ class GlobalShadow {
     void check(const Touch &, const GlobalLine &, const GlobalRecord &);
     bool same_value(const Touch &, const GlobalLine &, const GlobalRecord &, unsigned granule, unsigned lane) const;
     void add(GlobalLine &, const GlobalRecord &);
-    void report(Warp &, const Op &, const GlobalLine &, unsigned granule, const GlobalRecord &now, unsigned lane,
-                const GlobalRecord &then, unsigned by);
+    void check_noncoherent(const Touch &, const GlobalLine &, const GlobalRecord &);
+    void report(Warp &, const Op &, HazardKind, const GlobalLine &, unsigned granule, const GlobalRecord &now,
+                unsigned lane, const GlobalRecord &then, unsigned by);
     void access_lanes(const Touch &, const uint64_t *address, unsigned bytes, uint32_t exec);
     void check_lanes(const Touch &, const uint64_t *address, uint32_t lanes);
     bool ordered(const GlobalRecord &now, unsigned lane, const GlobalRecord &then, unsigned by) const;

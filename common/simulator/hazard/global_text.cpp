@@ -17,6 +17,11 @@ std::string grouped(uint64_t number) {
     return text;
 }
 
+constexpr char kReadOnly[] =
+    "that cache holds what nobody writes while the kernel runs, and no barrier or fence makes it see a new value. The "
+    "compiler loads so for __ldg() and where a pointer is const and __restrict__: read by a plain pointer, or in "
+    "another launch";
+
 const char *verb(const Program &program, const GlobalPlace &place) {
     const OpClass cls = program.ops[place.op].cls;
     const bool writes = place.flags & kGlobalWrites;
@@ -24,6 +29,7 @@ const char *verb(const Program &program, const GlobalPlace &place) {
     if (cls == OpClass::bulk_copy) return writes ? "bulk copy's write" : "bulk copy's read";
     if (cls == OpClass::tensor_copy) return writes ? "TMA copy's write" : "TMA copy's read";
     if (cls == OpClass::atomic) return "atomic update";
+    if (place.flags & kGlobalNoncoherent) return "read through the non-coherent cache (ld.global.nc)";
     if (place.flags & kGlobalStrong) return writes ? "volatile or relaxed write" : "volatile or relaxed read";
     return writes ? "write" : "read";
 }
@@ -56,15 +62,16 @@ std::string allocation_text(const GlobalMemory &memory, uint64_t address) {
 }
 
 std::string text_in_block(const Block &block, const GlobalPlace &now, const GlobalPlace &then, unsigned warps_of_block,
-                          uint64_t address) {
+                          uint64_t address, HazardKind kind) {
     const Program &program = *block.program;
     const bool peers = now.agent / warps_of_block != then.agent / warps_of_block;
     const std::string here = where(program, now.op), there = where(program, then.op);
     std::string text = std::string(verb(program, now)) + " at " + here + " by " + thread_text(now, warps_of_block) +
                        " of global memory that " + thread_text(then, warps_of_block) +
                        (peers ? " of the cluster's block " + std::to_string(then.agent / warps_of_block) : "") + " " +
-                       did(then) + " at " + there + ", " + allocation_text(*block.global, address) +
-                       ": nothing orders the two. ";
+                       did(then) + " at " + there + ", " + allocation_text(*block.global, address) + ": ";
+    if (kind == HazardKind::noncoherent_read) return text + kReadOnly;
+    text += "nothing orders the two. ";
     if (now.op == then.op && now.agent == then.agent && (now.flags & kGlobalWrites))
         return text +
                "The lanes store different values to one place in one instruction, and which one stays is chance. "
@@ -85,6 +92,7 @@ std::string text_between_blocks(const Program &program, const GlobalMemory &memo
                        " of global memory that " + thread_text(then, both.warps_of_block) + " of block " +
                        both.then_block + " " + did(then) + " at " + where(program, then.op) + ", " +
                        allocation_text(memory, address) + ": ";
+    if (both.noncoherent) return text + kReadOnly;
     if (both.same_value)
         return text +
                "nothing orders the two. Both store the same value here, so that it does not matter which one "

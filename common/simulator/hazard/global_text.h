@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "core/hazard_kind.h"
 #include "core/warp.h"
 
 namespace warpsim {
@@ -23,7 +24,7 @@ std::string allocation_text(const GlobalMemory &, uint64_t address);
 
 // Of threads of one block or cluster: what they did where, and what orders such accesses.
 std::string text_in_block(const Block &, const GlobalPlace &now, const GlobalPlace &then, unsigned warps_of_block,
-                          uint64_t address);
+                          uint64_t address, HazardKind = HazardKind::global_race);
 
 // Of threads of two blocks: block names as "(x,y,z)".
 struct TwoBlocks {
@@ -32,6 +33,7 @@ struct TwoBlocks {
     unsigned warps_of_block = 1;
     bool both_read_and_write = false;  // each side reads and writes the place: an update that is none of one piece
     bool same_value = false;           // both store the same
+    bool noncoherent = false;          // a read through the non-coherent cache: that they are ordered does not help
     bool communicates = false;         // the kernel has flags or atomics by which its blocks could be ordered
 };
 std::string text_between_blocks(const Program &, const GlobalMemory &, const TwoBlocks &, uint64_t address);

@@ -39,9 +39,10 @@ HazardRecord record_of(const LaunchShared &launch, const GlobalShadow &shadow,
     both.warps_of_block = shadow.warps_of_block();
     both.both_read_and_write = conflict.both_read_and_write;
     both.same_value = conflict.same_value;
+    both.noncoherent = conflict.noncoherent;
     both.communicates = program.communicates;
     HazardRecord record;
-    record.kind = HazardKind::global_race;
+    record.kind = conflict.noncoherent ? HazardKind::noncoherent_read : HazardKind::global_race;
     const ptx::SourceLocation source = program.debug[now.op].source;
     if (source.line) record.file = file_name(program, source);
     if (!record.file.empty()) record.line = source.line;

@@ -16,7 +16,8 @@ inline unsigned global_flags(const Op &op, bool writes) {
     const uint32_t bits = op.extra;
     return (writes ? kGlobalWrites : 0) | (bits & kStrong ? kGlobalStrong : 0) |
            (bits & kStrong && bits & kTeamScope ? kGlobalTeam : 0) |
-           (bits & kStrong && bits & kSystemScope ? kGlobalSystem : 0);
+           (bits & kStrong && bits & kSystemScope ? kGlobalSystem : 0) |
+           (!writes && bits & kNoncoherent ? kGlobalNoncoherent : 0);
 }
 
 // The same of a bulk copy, or of a reduction by one.

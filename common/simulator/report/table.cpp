@@ -154,6 +154,9 @@ std::string to_text(const HazardRecord &hazard) {
         case HazardKind::launch_race:
             title = "race between launches";
             break;
+        case HazardKind::noncoherent_read:
+            title = "read through the non-coherent cache of what the launch has written";
+            break;
         case HazardKind::async_pending:
             title = "use of bytes that an asynchronous copy is still moving";
             break;

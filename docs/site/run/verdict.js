@@ -35,6 +35,7 @@ const HAZARDS = {
   shared_race: "a race",
   global_race: "a race in global memory",
   launch_race: "launches that nothing orders",
+  noncoherent_read: "a read through a cache that does not see what this launch writes",
   async_pending: "a read of bytes that are still on their way",
   divergent_barrier: "a barrier that some threads do not reach",
   deadlock: "a deadlock",

@@ -235,6 +235,8 @@ def command_machine_code(options) -> int:
 
     if options.mistakes:
         detections.record_notes(gpu_report.chosen(options.mistakes), options.most)
+    elif options.judged:
+        detections.record_verdicts(gpu_report.chosen(options.judged), options.most)
     else:
         machine_code.write_record(options.arch)
     say(f"Recorded: {os.path.relpath(machine_code.record_file(options.arch), ROOT)}")
@@ -363,6 +365,8 @@ def _records(add: Adder) -> None:
     sub.add_argument("--arch", default="sm_90")
     text = "what nvcc and ptxas say of the planted mistakes of these stages instead, e.g. 15-25"
     sub.add_argument("--mistakes", default="", metavar="STAGES", help=text)
+    text = "what warpsim says of those that no lesson shows instead"
+    sub.add_argument("--judged", default="", metavar="STAGES", help=text)
     sub.add_argument("--most", type=int, default=0, metavar="N", help="and of N mistakes at most")
     add("diff", later("ladder.diff.show", "stage"), "what a stage adds to the one before").add_argument("stage")
     add("plot", later("commands.throughput.plot_latest"), "draw the newest results beside the recorded ones")

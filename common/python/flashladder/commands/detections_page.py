@@ -1,7 +1,7 @@
-"""Which tool notices the planted mistakes, as tables of docs/detections.md. For the simulator they are made of
-mistakes.toml, for the others of the records that measuring/detections.py makes."""
+"""Which tool notices the planted mistakes, as tables of docs/detections.md. What the simulator says of the lessons'
+stands in mistakes.toml; all else is of the records that measuring/detections.py makes."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -13,7 +13,8 @@ from flashladder.measuring import detections, recorded
 from flashladder.measuring.planted import Subject
 
 NOT_RUN = "not run"
-COMPILER, RESULTS = "nvcc, ptxas", "results"
+SIMULATOR, COMPILER, RESULTS = "warpsim", "nvcc, ptxas", "results"
+NUMBERS, A_TEST = "numbers", "a test"
 TOOLS = (COMPILER, RESULTS, *detections.TOOLS)
 # What a run on a GPU comes to, where it is not wrong numbers.
 _OUTCOMES = {"right": "right", "error": "an error", "hang": "never ends", "not compiled": "not compiled"}
@@ -25,14 +26,16 @@ class Cell:
     noticed: bool | None = None  # None: not run, or no verdict
 
 
-def simulator(one: Subject) -> Cell:
-    """What mistakes.toml says, as the tests hold it."""
+def _simulator(one: Subject, judged: dict | None) -> Cell:
+    """Of a lesson what mistakes.toml says, as the tests hold it; of others what is recorded. Where it has nothing to
+    say on the problems by which it judges, a test of the stage notices on another one."""
     if not one.mistake:
         return Cell("nothing", False)
     if one.mistake.lives:
         return Cell("equivalent", False)
-    words = {"": "a test", "verification": "numbers", "error": "an error"}
-    return Cell(words.get(one.mistake.caught_by, one.mistake.caught_by), True)
+    by = one.mistake.caught_by or (judged or {}).get("by", "")
+    words = {"": A_TEST, "verification": NUMBERS, "error": "an error"}
+    return Cell(words.get(by, by), bool(by) if by or judged else None)
 
 
 def _said_kinds(said: dict) -> set[str]:
@@ -86,15 +89,16 @@ class Matrix:
 
     def __init__(self) -> None:
         self.gpu = recorded.first(kind=detections.KIND)
-        self.compiled = recorded.first(kind="ptxas")
+        self.compiled, judged = recorded.first(kind="ptxas"), recorded.first(kind="judged")
         self.subjects = [Subject(stage) for stage in stages.all_parts()]
         self.subjects += [Subject(one.stage, one) for one in everything()]
-        on_gpu, by_compiler = self._fresh(self.gpu), self._fresh(self.compiled)
+        on_gpu, by_compiler, judged = map(self._fresh, (self.gpu, self.compiled, judged))
         self.cells: dict[tuple[str, str], dict[str, Cell]] = {}
         for one in self.subjects:
             clean = one.stage.name, ""
             row, notes = on_gpu.get(one.key), by_compiler.get(one.key) or on_gpu.get(one.key)
-            cells = {COMPILER: _compiler(notes, by_compiler.get(clean) or on_gpu.get(clean))}
+            cells = {SIMULATOR: _simulator(one, judged.get(one.key))}
+            cells[COMPILER] = _compiler(notes, by_compiler.get(clean) or on_gpu.get(clean))
             cells[RESULTS] = _results(row or {})
             cells |= {tool: _reports(row or {}, on_gpu.get(clean), tool) for tool in detections.TOOLS}
             self.cells[one.key] = cells
@@ -107,9 +111,6 @@ class Matrix:
 
     def planted(self) -> list[Subject]:
         return [one for one in self.subjects if one.mistake]
-
-    def lessons(self) -> list[Subject]:
-        return [one for one in self.planted() if one.mistake.caught_by]
 
     def count(self, some: Iterable[Subject], tool: str) -> str:
         """ "3 of 7": noticed, of those with a verdict."""
@@ -124,44 +125,56 @@ def matrix() -> Matrix:
 
 
 def _asked(found: Matrix) -> str:
-    """Which records the tables are made of."""
+    """Which records the tables are made of; runs with the same of all else are named together."""
     said = [f"nvcc and ptxas {found.compiled['provenance']['toolkit']} for sm_90a"] if found.compiled else []
+    runs: dict[str, list[str]] = {}
     for date, run in found.gpu["runs"].items() if found.gpu else ():
-        said.append(
-            f"{run['device']}, driver {run['driver']}, compute-sanitizer {run['compute-sanitizer'] or 'not there'}, "
-            f"{date}, commit {run['commit']}"
-        )
+        tool = run["compute-sanitizer"] or "not there"
+        words = f"{run['device']}, driver {run['driver']}, compute-sanitizer {tool}"
+        runs.setdefault(words, []).append(f"{date}, commit {run['commit']}")
+    said += [f"{words}: {', '.join(dates)}" for words, dates in runs.items()]
     return f"Asked: {'; '.join(said)}." if said else "No tool but the simulator was asked yet."
 
 
-def _counts(found: Matrix) -> str:
-    """By class: mistakes, those of the lessons, and what notices how many."""
-    rows = []
-    for kind, words in (*CLASSES.items(), ("", "all")):
-        own = [one for one in found.planted() if kind in ("", one.mistake.kind)]
+def _groups(everyone: list[Subject]) -> Iterator[tuple[str, list[Subject]]]:
+    """By class, the lessons' and the others."""
+    for kind, words in CLASSES.items():
+        own = [one for one in everyone if one.mistake.kind == kind]
         lessons = [one for one in own if one.mistake.caught_by]
-        by_numbers = sum(one.mistake.caught_by == "verification" for one in lessons)
-        counts = (len(lessons) - by_numbers, by_numbers)
-        shown = [f"{count} of {len(lessons)}" if lessons else "in no lesson" for count in counts]
+        if lessons:
+            yield f"{words}, in lessons", lessons
+        yield f"{words}, in no lesson", [one for one in own if one not in lessons]
+    yield "all", everyone
+
+
+def _counts(found: Matrix) -> str:
+    """Of each group how many there are, and what notices how many."""
+    rows = []
+    for words, own in _groups(found.planted()):
+        known = [cell for cell in (found.cells[one.key][SIMULATOR] for one in own) if cell.noticed is not None]
+        by_numbers = sum(cell.words == NUMBERS for cell in known)
+        counts = (sum(bool(cell.noticed) for cell in known) - by_numbers, by_numbers)
+        shown = [f"{count} of {len(known)}" if known else NOT_RUN for count in counts]
         rows.append([words, str(len(own)), *shown, *(found.count(own, tool) for tool in TOOLS)])
-    head = ["class", "planted", "warpsim: hazard", "warpsim: numbers", *TOOLS]
+    head = ["class", "planted", f"{SIMULATOR}: hazard", f"{SIMULATOR}: numbers", *TOOLS]
     return f"{_asked(found)}\n\n{table(head, rows)}"
 
 
 def _kinds(found: Matrix) -> str:
-    """The lessons' mistakes by what warpsim calls them."""
+    """The mistakes by what warpsim calls them."""
     names: dict[str, list[Subject]] = {}
-    for one in found.lessons():
-        names.setdefault(simulator(one).words, []).append(one)
-    ordered = sorted(names.items(), key=lambda item: (item[0] == "numbers", -len(item[1]), item[0]))
+    for one in found.planted():
+        if found.cells[one.key][SIMULATOR].noticed:
+            names.setdefault(found.cells[one.key][SIMULATOR].words, []).append(one)
+    ordered = sorted(names.items(), key=lambda item: (item[0] == NUMBERS, -len(item[1]), item[0]))
     rows = [[name, str(len(own)), *(found.count(own, tool) for tool in TOOLS)] for name, own in ordered]
-    return table(["warpsim", "mistakes", *TOOLS], rows)
+    return table([SIMULATOR, "mistakes", *TOOLS], rows)
 
 
 def _clean(found: Matrix) -> str:
     """What each tool says of the stages as they are; and where it says something, of their mistakes."""
     own = [one for one in found.subjects if not one.mistake]
-    rows = [["warpsim", str(len(own)), "0", "", "", "0", ""]]
+    rows = [[SIMULATOR, str(len(own)), "0", "", "", "0", ""]]
     for tool in TOOLS:
         cells = {one.stage.name: found.cells[one.key][tool] for one in own}
         known = [name for name, cell in cells.items() if cell.noticed is not None]
@@ -178,12 +191,12 @@ def _clean(found: Matrix) -> str:
 
 
 def _more(found: Matrix) -> str:
-    """What other tools notice and warpsim does not name, tool by tool."""
+    """What other tools notice and warpsim does not name, tool by tool; of results what it has no objection to."""
     lines = []
     for tool in TOOLS:
         some = [one for one in found.planted() if found.cells[one.key][tool].noticed]
-        beyond = [one for one in some if simulator(one).words in ("numbers", "equivalent") and tool != RESULTS]
-        beyond += [one for one in some if simulator(one).words == "equivalent" and tool == RESULTS]
+        own = {one: found.cells[one.key][SIMULATOR] for one in some}
+        beyond = [one for one in some if own[one].noticed is False or own[one].words == NUMBERS and tool != RESULTS]
         if some:
             named = ", ".join(f"`{one.mistake.id}`" for one in beyond) or "none"
             lines.append(f"- {tool}: {len(beyond)} of the {len(some)} that it notices: {named}")
@@ -197,17 +210,17 @@ def _list(found: Matrix) -> str:
         own = [one for one in found.planted() if one.stage == stage]
         shown = [one for one in own if one.mistake.caught_by or _is_asked(found, one)]
         for one in shown:
-            words = [simulator(one).words, *(found.cells[one.key][tool].words for tool in TOOLS)]
+            words = [found.cells[one.key][tool].words for tool in (SIMULATOR, *TOOLS)]
             command = f"`make stage-{stage.id} break ARGS={one.name}`"
             rows.append([stage.name, one.mistake.mistake.replace("|", "\\|"), one.mistake.kind, *words, command])
         if more := len(own) - len(shown):
             command = f"`make mutants ARGS={stage.slug}`"
             rows.append([stage.name, f"{more} more, in no lesson", "", "a test", *[NOT_RUN] * len(TOOLS), command])
-    return table(["stage", "mistake", "class", "warpsim", *TOOLS, "command"], rows)
+    return table(["stage", "mistake", "class", SIMULATOR, *TOOLS, "command"], rows)
 
 
 def _is_asked(found: Matrix, one: Subject) -> bool:
-    return any(cell != Cell() for cell in found.cells[one.key].values())
+    return any(found.cells[one.key][tool] != Cell() for tool in TOOLS)
 
 
 _PARTS: dict[str, Callable[[Matrix], str]] = {

@@ -126,11 +126,12 @@ class _Figures:
         )
 
     def ring(  # noqa: PLR0913 - the names of a table's columns
-        self, name: int | str, N: int = 65536, Hq: int = 16, Hkv: int = 16, causal: bool = False, of_ideal: bool = False
-    ) -> float:
-        """Recorded TFLOP/s of each GPU of a stage for several GPUs or a peer: ring("one_launch", causal=True);
+        self, name: int | str, N: int = 65536, Hq: int = 16, Hkv: int = 16, causal: bool = False,
+        of_ideal: bool = False, ranks: int = 2,
+    ) -> float:  # fmt: skip
+        """Recorded TFLOP/s of each GPU of a stage for several GPUs or a peer: ring("one_launch", causal=True, ranks=4);
         of_ideal: the part of what the GPUs reach that have nothing to wait for."""
-        results, wanted = recorded.first("ring"), {"N": N, "Hq": Hq, "Hkv": Hkv}
+        results, wanted = recorded.first("ring"), {"N": N, "Hq": Hq, "Hkv": Hkv, "ranks": ranks}
         if not results or not recorded.pick(results, causal=causal, **wanted):
             raise Unrecorded  # a run has as many lengths as its time allows
         row = self._row(results, _name(name), causal, **wanted)

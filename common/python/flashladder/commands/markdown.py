@@ -14,8 +14,9 @@ def table(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def caption(results: dict, text: str) -> str:
-    return f"{text}. Recorded: {recorded.label(results)}."
+def caption(results: dict, text: str, rows: list[dict] = ()) -> str:
+    """rows: those of the table, where recorded.earlier() speaks of them below it."""
+    return f"{text}. Recorded: {recorded.label(results, rows)}."
 
 
 def is_causal(mask: str) -> bool:

@@ -5,9 +5,9 @@
 What a marker can ask for: `ladder`, `throughput DTYPE D [causal]`, `gradients D [causal]`, `deterministic D [causal]`,
 `decode`, `decode-caches`, `throughput-pictures DTYPE`, `resources`, `ablations [NN [D [causal]]]`, `counters`,
 `machine-code D KERNEL ...`, `tuned TABLE [D [N]]`, `tuned-pictures`, `profiler TABLE [...]`, `profiler-picture NAME`,
-`provenance`, `record KIND` (which run a kind's figures are of), `ring [causal]`, `ring-links`, `ring-picture`,
-`timeline-clocks`, `timeline-errors D`, `timeline-beside`, `faults [list]`, `detections PART`, `table NAME` (one that
-the text's figures.toml declares: commands/figure_lists.py).
+`provenance`, `record KIND` (which run a kind's figures are of), `ring [causal]`, `ring-expected`, `ring-links`,
+`ring-picture`, `timeline-clocks`, `timeline-errors D`, `timeline-beside`, `faults [list]`, `detections PART`,
+`table NAME` (one that the text's figures.toml declares: commands/figure_lists.py).
 What stands between the markers is replaced; running it twice changes nothing. The numbers that sentences quote:
 flashladder.commands.figure_lists.
 """
@@ -72,7 +72,7 @@ def ladder() -> str:
     body += [[name, "peer", "", "", "", _figure(row)] for name, row in by_name.items() if row["kind"] == "peer"]
     block = [_table(head, body), "", _ways()]
     if rows:
-        block += ["", _caption(run, _setting(run, "TFLOP/s at N = 4096, bf16, d = 128")), *_notes(rows)]
+        block += ["", _caption(run, _setting(run, "TFLOP/s at N = 4096, bf16, d = 128"), rows), *_notes(rows)]
     return "\n".join(block)
 
 
@@ -122,11 +122,12 @@ def ablations(which: str = "all", d: str = "128", mask: str = "") -> Iterator[st
                 shown.append(row)
         if not body:
             continue
+        shown += [row for row in rows if row["kind"] == "peer"]
         peers = dict.fromkeys(row["name"] for row in rows if row["kind"] == "peer")
         body += [[name, *(_figure(by_key.get((name, n))) for n in lengths), ""] for name in peers]
         text = _setting(results, f"TFLOP/s, {dtype}, d = {d}{masked}")
         head = [f"{dtype}, d = {d}", *(f"N = {n}" for n in lengths), f"of its kernel, N = {middle}"]
-        block = [_caption(results, text), "", _table(head, body), *_notes(shown)]
+        block = [_caption(results, text, shown), "", _table(head, body), *_notes(shown)]
         yield "\n".join(block)
 
 
@@ -163,10 +164,12 @@ def _by_length(
     names = dict.fromkeys(row["name"] for row in rows)
     body = [[name, *(_figure(by_key.get((name, n))) for n in lengths)] for name in names]
     text = _setting(results, f"TFLOP/s, {dtype}, d = {d}{masked}")
-    block = [_caption(results, text), "", _table([f"{dtype}, d = {d}", *(f"N = {n}" for n in lengths)], body)]
+    head = [f"{dtype}, d = {d}", *(f"N = {n}" for n in lengths)]
+    block = [_caption(results, text, rows), "", _table(head, body)]
     ceiling = recorded.ceiling(results, dtype)
     if ceiling:
-        block += ["", f"cuBLAS matrix product of the same type in the same run: {ceiling['tflops']:.0f} TFLOP/s."]
+        same = "the same" if recorded.run_of(rows) == ceiling.get("run", "") else "another"
+        block += ["", f"cuBLAS matrix product of the same type in {same} run: {ceiling['tflops']:.0f} TFLOP/s."]
     yield "\n".join([*block, *_notes(rows)])
 
 
@@ -184,7 +187,7 @@ def decode() -> Iterator[str]:
             f"Microseconds, and in brackets the part of them that reading takes; bf16, d = {d}, one query row, median"
         )
         head = ["heads of Q / of K and V", "B", "N", *names]
-        yield "\n".join([_caption(results, text), "", _table(head, body), *_notes(rows)])
+        yield "\n".join([_caption(results, text, rows), "", _table(head, body), *_notes(rows)])
 
 
 @paragraphs
@@ -199,7 +202,7 @@ def decode_caches() -> Iterator[str]:
         stale = {row["name"] for row in rows if recorded.is_stale(row)}
         head = [f"{name}\\*" if name in stale else name for name in head]
         text = f"Microseconds, and in brackets times those of equal lengths in one piece; bf16, d = {d}, median"
-        yield "\n".join([_caption(results, text), "", _table(head, body), *_notes(rows)])
+        yield "\n".join([_caption(results, text, rows), "", _table(head, body), *_notes(rows)])
 
 
 def _microseconds(row: dict) -> str:
@@ -240,16 +243,21 @@ def resources() -> Iterator[str]:
 def counters_table() -> Iterator[str]:
     """The simulator's wavefronts and sectors beside Nsight Compute's, for the same problem."""
     for record in recorded.shipped(kind="counters"):
-        if not record.get("counters"):  # what the profiler says of a few kernels, and no more
+        entries = record.get("counters")
+        if not entries:  # what the profiler says of a few kernels, and no more
             continue
-        found = {entry["stage"]: compare_counters(entry) for entry in record["counters"]}
+        found = {entry["stage"]: compare_counters(entry) for entry in entries}
         names = list(dict.fromkeys(name for pairs in found.values() for name, *_ in pairs))
         body = []
         for stage, pairs in found.items():
             cells = {name: _beside(simulated, measured) for name, simulated, measured in pairs}
             body.append([stage, *(cells.get(name, "") for name in names)])
-        text = f"{_caption(record, record['problem'])} {_agreement(found)}"
-        yield f"{text}\n\n{_table(['', *names], body)}"
+        others = {one.slug: one.measured_dtype for one in stages.all_stages() if one.name in found}
+        others = {name: dtype for name, dtype in others.items() if not record["problem"].startswith(dtype)}
+        in_words = "".join(f" ({name}: {dtype})" for name, dtype in others.items())
+        text = f"{_caption(record, record['problem'] + in_words, entries)} {_agreement(found)}"
+        note = recorded.earlier(entries)
+        yield f"{text}\n\n{_table(['', *names], body)}" + (f"\n\n{note}" if note else "")
 
 
 def _beside(simulated: int, measured: int) -> str:
@@ -340,7 +348,7 @@ def inputs(length: str = "16384", d: str = "128") -> Iterator[str]:
             ]
             for name in names
         ]
-        caption = _caption(record, f"TFLOP/s, bf16, d = {d}, N = {length}, by inputs")
+        caption = _caption(record, f"TFLOP/s, bf16, d = {d}, N = {length}, by inputs", rows)
         yield "\n".join([caption, "", _table(["", *kinds], body), *_notes(rows)])
 
 
@@ -355,14 +363,16 @@ def beside_the_best(stage: str) -> Iterator[str]:
             if row["name"] == name:
                 own[key] = row
             elif row["kind"] == "peer":
-                peers[key] = max(peers.get(key, 0), row["tflops"])
+                peers[key] = max(peers.get(key, row), row, key=lambda one: one["tflops"])
         body = []
         for d, length in dict.fromkeys((d, length) for d, length, _ in own):
             keys = [(d, length, kind) for kind in record["inputs"]]
             mark = "*" if recorded.is_stale(own[keys[0]]) else ""
-            body.append([f"d = {d}, N = {length}{mark}", *(f"{100 * own[k]['tflops'] / peers[k]:.0f}" for k in keys)])
-        caption = _caption(record, f"{name} in percent of the fastest peer's throughput, bf16, full, by inputs")
-        yield "\n".join([caption, "", _table(["", *record["inputs"]], body), *_notes([*own.values()])])
+            cells = [f"{100 * own[k]['tflops'] / peers[k]['tflops']:.0f}" for k in keys]
+            body.append([f"d = {d}, N = {length}{mark}", *cells])
+        rows, text = [*own.values(), *peers.values()], f"{name} in percent of the fastest peer's throughput"
+        caption = _caption(record, f"{text}, bf16, full, by inputs", rows)
+        yield "\n".join([caption, "", _table(["", *record["inputs"]], body), *_notes(rows)])
 
 
 @paragraphs
@@ -441,6 +451,7 @@ _KINDS = {
     "profiler-picture": profiler_pages.picture,
     "provenance": provenance,
     "ring": ring_pages.page,
+    "ring-expected": ring_pages.expected,
     "ring-links": ring_pages.links,
     "ring-picture": ring_pages.picture,
     "roofline": roofline,

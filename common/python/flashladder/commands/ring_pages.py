@@ -3,8 +3,12 @@
 from collections.abc import Iterator
 
 from flashladder.commands.markdown import NOTHING, STALE_NOTE, caption, is_causal, paragraphs, table
-from flashladder.measuring import recorded
+from flashladder.core.ring_problem import RingProblem
+from flashladder.measuring import recorded, ring_model
 
+# What the model has, by the name in a record.
+EXPECTED = {"62_zigzag": "zigzag", "63_one_launch": "one_launch", "63 heads first": "heads_first"}
+EXPECTED_LENGTHS = (16384, 65536)
 PICTURE = "ring.png"
 
 
@@ -13,17 +17,29 @@ def page(mask: str = "") -> Iterator[str]:
     """TFLOP/s of each GPU and the part of the ideal, by problem and name."""
     causal = is_causal(mask)
     for record in recorded.shipped(kind="ring"):
-        rows = [row for row in record["measurements"] if row["causal"] == causal]
+        rows = sorted((row for row in record["measurements"] if row["causal"] == causal), key=_column)
         if not rows:
             continue
         names, lines = recorded.by_shape(rows, lambda row: (row["ranks"], row["Hq"], row["Hkv"], row["N"]), _cell)
-        lines.sort(key=lambda line: (line[0], line[1], line[3]))
-        body = [[str(ranks), f"{Hq} / {Hkv}", f"{N:,}", *cells] for ranks, Hq, Hkv, N, *cells in lines]
+        body = [[str(ranks), f"{Hq} / {Hkv}", f"{N:,}", *cells] for ranks, Hq, Hkv, N, *cells in sorted(lines)]
         head = ["GPUs", "heads of Q / of K and V", "N", *names]
         masked = "causal (half the FLOPs counted)" if causal else "no mask"
         text = f"TFLOP/s of each GPU, and in brackets the part of the ideal; bf16, d = 128, B = 1, {masked}, median"
         notes = ["", STALE_NOTE] if any(recorded.is_stale(row) for row in rows) else []
-        yield "\n".join([caption(record, text), "", table(head, body), *notes, *_missing(record, causal)])
+        yield "\n".join([_caption(record, rows, text), "", table(head, body), *notes, *_missing(record, causal)])
+
+
+def _column(row: dict) -> tuple:
+    """The ideal, then the stages with what else is of them, then peers."""
+    return {"ideal": 0, "peer": 2}.get(row["kind"], 1), row["name"][:2] if row["kind"] in ("stage", "variant") else ""
+
+
+def _caption(record: dict, rows: list[dict], text: str) -> str:
+    """With the run of each number of GPUs."""
+    runs = {row["ranks"]: row.get("run", recorded.label(record)) for row in rows}
+    if len(set(runs.values())) < 2:
+        return caption(record, text)
+    return f"{text}. Recorded: {'; '.join(f'{ranks} GPUs, {runs[ranks]}' for ranks in sorted(runs))}."
 
 
 def _cell(row: dict) -> str:
@@ -46,19 +62,60 @@ def _missing(record: dict, causal: bool) -> list[str]:
 
 
 @paragraphs
+def expected() -> Iterator[str]:
+    """Parts of the ideal: by two rates alone, by the model with costs, and as recorded; of eight GPUs, too, where none
+    are recorded."""
+    for record in recorded.shipped(kind="ring"):
+        measured = {(row["ranks"], _shape(row), row["name"]): row["of_ideal"] for row in record["measurements"]}
+        ranks = {row["ranks"] for row in record["measurements"]}
+        shapes = sorted({_shape(row) for row in record["measurements"] if row["N"] in EXPECTED_LENGTHS})
+        body = []
+        for number, shape in ((number, shape) for number in sorted(ranks | {8}) for shape in shapes):
+            (Hq, Hkv, causal, N), cells = shape, []
+            problem = RingProblem(Hq=Hq, Hkv=Hkv, Nq=N, Nkv=N, d_head=128, causal=causal, ranks=number)
+            for name, slug in EXPECTED.items():
+                rates = (ring_model.MEASURED, ring_model.COSTS)
+                cells += [f"{ring_model.of_ideal(slug, problem, one):.2f}" for one in rates]
+                found = measured.get((number, shape, name))
+                cells.append(f"{found:.2f}" if found else "-")
+            least = ring_model.least_length(number, Hq, Hkv, causal)
+            mask = "causal" if causal else "full"
+            body.append([str(number), f"{Hq} / {Hkv}", mask, f"{N:,}", f"{N / least:.1f}", *cells])
+        words = ("two rates", "with costs", "measured")
+        names = [f"{name}: {words[0]}" if not n else words[n] for name in EXPECTED for n in range(3)]
+        head = ["GPUs", "heads of Q / of K and V", "", "N", "N / the rule's N", *names]
+        text = "Parts of the ideal, expected and measured; bf16, d = 128, B = 1"
+        yield "\n".join([_caption(record, record["measurements"], text), "", table(head, body)])
+
+
+def _shape(row: dict) -> tuple[int, int, bool, int]:
+    return row["Hq"], row["Hkv"], row["causal"], row["N"]
+
+
+@paragraphs
 def links() -> Iterator[str]:
     """Gigabytes a second and direction of copy engines, by the bytes of a copy."""
     for record in recorded.shipped(kind="ring"):
         sizes = sorted({row["bytes"] for row in record["links"]})
         if not sizes:
             continue
-        rates: dict[str, dict[int, float]] = {}
+        rates: dict[tuple[int, str], dict[int, dict]] = {}
         for row in record["links"]:
-            rates.setdefault(row["pattern"], {})[row["bytes"]] = row["gb_per_s"]
-        body = [[name, *(f"{of[size]:.0f}" if size in of else "-" for size in sizes)] for name, of in rates.items()]
-        head = ["a copy of", *(f"{size >> 20} MiB" if size >> 20 else f"{size >> 10} KiB" for size in sizes)]
-        text = f"GB/s that a GPU receives, best of three, {record['links'][0]['ranks']} GPUs"
-        yield "\n".join([caption(record, text), "", table(head, body)])
+            rates.setdefault((row["ranks"], row["pattern"]), {})[row["bytes"]] = row
+        body = [
+            [str(ranks), name, *(_rate(of[size]) if size in of else "-" for size in sizes)]
+            for (ranks, name), of in rates.items()
+        ]
+        sizes_said = (f"{size >> 20} MiB" if size >> 20 else f"{size >> 10} KiB" for size in sizes)
+        text = "GB/s that a GPU receives, best of three; where there are several ways, of the slowest to the fastest"
+        yield "\n".join([
+            _caption(record, record["links"], text), "", table(["GPUs", "a copy of", *sizes_said], body)
+        ])  # fmt: skip
+
+
+def _rate(row: dict) -> str:
+    low, high = f"{row['gb_per_s']:.0f}", f"{row.get('fastest', row['gb_per_s']):.0f}"
+    return low if low == high else f"{low} to {high}"
 
 
 def picture() -> str:

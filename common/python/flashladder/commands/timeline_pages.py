@@ -45,11 +45,12 @@ def errors_table(d: str) -> Iterator[str]:
     head = [f"d = {d}", "blocks x tile", "tensor cores alone", "model", "measured", "model over measured"]
     text = f"Clocks of a turn, d = {d}, no mask, bf16 (fp8: e4m3)"
     yield f"{said} Of those before: {_worst(earlier)}." if earlier else said
-    yield caption(recorded.first(), text)
+    measured = [step.row for step in found]
+    yield caption(recorded.first(), text, measured)
     yield table(head, rows)
     if any(step.stale for step in found):
         yield STALE_NOTE
-    if note := recorded.earlier([step.row for step in found]):
+    if note := recorded.earlier(measured):
         yield f"{note} It is taken to have had the same clock."
 
 

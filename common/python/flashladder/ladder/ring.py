@@ -14,7 +14,7 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import STAGES, stage_library
 from flashladder.core.problem import Problem
 from flashladder.core.ring_problem import RingProblem
-from flashladder.ladder.kernels import WithKernel
+from flashladder.ladder.kernels import WithKernel, code_hash
 from flashladder.running import verify
 from flashladder.running.job import Options, Result
 from flashladder.running.verify import Comparison
@@ -44,7 +44,21 @@ class Ring(WithKernel):
     def targets(self) -> list[str]:
         """And the libraries that compute attention."""
         names = (FORWARD, QUICK_FORWARD) if self.by_another_stage else ()
-        return [*super().targets, *(library_of(name).stem.removeprefix("lib") for name in names)]
+        libraries = [*map(library_of, names), *map(self.way_library, self.ways)]
+        return [*super().targets, *(library.stem.removeprefix("lib") for library in libraries)]
+
+    @property
+    def ways(self) -> list[str]:
+        """Other ways to the same result beside kernel.cu, of the same C ABI: "heads_first" of heads_first.cu."""
+        return sorted(file.stem for file in self.folder.glob("*.cu") if file.name != "kernel.cu")
+
+    def way_hash(self, way: str) -> str:
+        """As kernel_hash(), of that file."""
+        return code_hash((self.folder / f"{way}.cu").read_bytes())
+
+    def way_library(self, way: str) -> Path:
+        library = stage_library(self.number)
+        return library.with_name(f"{library.stem}_{way}.so")
 
     @property
     def libraries(self) -> list[str]:

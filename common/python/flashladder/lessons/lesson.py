@@ -155,12 +155,13 @@ class Lesson(Writing):
         with step(f"Building {names}", f"Built {names}."):
             build.build(targets)
 
-    def verify(self, *problems: Problem) -> None:
+    def verify(self, *problems: Problem, **options) -> None:
         """Runs the stage and compares what it wrote with the float64 reference. AssertionError where it is wrong.
 
-        problems: PROBLEMS by default, one of each data type and head dim.
+        problems: PROBLEMS by default, one of each data type and head dim. options: of the runs, over OPTIONS.
         """
-        verdicts = [sweep.verify(self.stage, problem, **self.OPTIONS) for problem in problems or self.PROBLEMS]
+        options = {**self.OPTIONS, **options}
+        verdicts = [sweep.verify(self.stage, problem, **options) for problem in problems or self.PROBLEMS]
         rows = []
         for verdict in verdicts:
             found = verdict.comparison

@@ -11,10 +11,10 @@ from flashladder.core.decode_problem import DecodeProblem
 from flashladder.core.errors import FlashLadderError, named
 from flashladder.core.problem import Problem
 from flashladder.core.ring_problem import RingProblem
-from flashladder.ladder import mistakes, stages
+from flashladder.ladder import mistakes, source, stages
 from flashladder.ladder.kernels import WithKernel
 from flashladder.ladder.ring import FORWARD
-from flashladder.lessons.display import show, table
+from flashladder.lessons.display import code, show, table
 from flashladder.lessons.lesson import Lesson
 from flashladder.lessons.trial import plant
 from flashladder.measuring import recorded, ring_model
@@ -83,8 +83,18 @@ class RingLesson(_PartLesson):
     )
     OPTIONS = {"own_stream": True, "repeat": 2}
 
-    def verify(self, *problems: RingProblem) -> None:
-        super().verify(*(problems or map(self.stage.fitted, self.PROBLEMS)))
+    def verify(self, *problems: RingProblem, **options) -> None:
+        super().verify(*(problems or map(self.stage.fitted, self.PROBLEMS)), **options)
+
+    def show_way(self, way: str, *names: str) -> None:
+        """Parts of another way beside the stage's kernel.cu: show_way("heads_first", "bring")."""
+        for name in names:
+            part = source.find(self.stage.folder / f"{way}.cu", name)
+            show(code(part.text, part.first, f"stages/{self.stage.name}/{way}.cu, {name}"))
+
+    def verify_way(self, way: str, *problems: RingProblem) -> None:
+        """As verify(), of another way."""
+        self.verify(*problems, library=self.stage.way_library(way))
 
     def ranks(self, problem: RingProblem) -> list[dict]:
         """Shows and returns what each rank has, copies and computes: "pieces", "pulled_bytes" and "scores"."""

@@ -2,8 +2,8 @@
 tools of compute-sanitizer; and what each has to say of the stages as they are, which is a false alarm.
 
 `PARTS=faults STAGES="15-25" make gpu-report` asks them all, `make machine-code ARGS="--mistakes 15-25"` the compiler
-alone, which needs no GPU. Both save each answer and ask for none that a record has of the same source already.
-What the simulator says stands in mistakes.toml, and tests hold it.
+alone, which needs no GPU, and with `--judged 15-25` the simulator. All save each answer and ask for none that a record
+has of the same source already. What the simulator says of the lessons' mistakes stands in mistakes.toml.
 """
 
 import collections
@@ -22,6 +22,7 @@ from flashladder.building import build
 from flashladder.core.console import progress
 from flashladder.core.device import Device, gpus, unfit
 from flashladder.ladder import stages
+from flashladder.ladder.decode import Decode
 from flashladder.ladder.kernels import WithKernel
 from flashladder.ladder.ring import Ring
 from flashladder.ladder.stage import Stage
@@ -33,6 +34,7 @@ from flashladder.measuring.sanitizer import TOOLS
 RUNS = 5  # of each problem, where results are compared
 # A process is ended after so many seconds in which none of its runs has ended; sooner where it is known to hang.
 QUIET_SECONDS, QUIET_TOOL_SECONDS, HANGING_SECONDS = 20, 25, 12
+SEVERAL_GPUS = 3  # so many times as long on several: to begin on each takes its time where many begin at once
 SAVED_EVERY = 3  # seconds
 SPINNING = 16  # of what never ends at once: each keeps the GPU for its part of the time
 GROUP = 8  # mistakes of a stage that a tool is asked about together
@@ -40,6 +42,7 @@ AHEAD = 2  # so many times as many mistakes are compiled ahead as there are core
 SECONDS = 480  # for all of it
 KIND = "detections"  # of recorded.INSIDE
 NARROW = "as few blocks as on the simulator"  # of persistent kernels
+ORDERS = "each seven in an order of their own"  # of the sequences of a wide batch
 PROBE = "naive"  # the stage that shows whether the GPU still answers
 
 
@@ -78,19 +81,32 @@ def _done(
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-# ---- the compiler alone ----
+# ---- the compiler and the simulator, without a GPU ----
 
 
 def record_notes(which: Iterable[Stage], most: int = 0, file: Path | None = None) -> list[dict]:
     """What nvcc and ptxas say of stages' mistakes, in the record of machine code; returns all of its rows."""
+    subjects = planted.in_order([one for one in which if isinstance(one, WithKernel)])
+    return _record("ptxas", "sm_90a", lambda one: {"notes": planted.machine_code_notes(one)}, subjects, most, file)
+
+
+def record_verdicts(which: Iterable[Stage], most: int = 0, file: Path | None = None) -> list[dict]:
+    """The same of what warpsim says of the mistakes that no lesson shows; first of hazards, which it may name."""
+    subjects = [one for one in planted.in_order(which) if one.mistake and not one.mistake.caught_by]
+    subjects.sort(key=lambda one: one.mistake.kind != "hazard")
+    return _record("judged", "warpsim", planted.judged, subjects, most, file)
+
+
+def _record(
+    kind: str, device: str, ask: Callable[[Subject], dict], subjects: list[Subject], most: int, file: Path | None
+) -> list[dict]:
     file = file or machine_code.record_file()
-    rows = recorded.load(file).get("ptxas", {"planted": []})["planted"]
-    todo = _left(planted.in_order([one for one in which if isinstance(one, WithKernel)]), rows)
-    todo = planted.first(todo, most)
-    source = {"device": "sm_90a", "toolkit": machine_code.toolkit()}
-    for one, notes in progress(_done(planted.machine_code_notes, todo), "ptxas", len(todo)):
-        rows = joined(rows, {"stage": one.stage.name, "mistake": one.name, "digest": one.digest(), "notes": notes})
-        recorded.write(recorded.inside("ptxas", {"version": 1, "provenance": source, "planted": rows}), file)
+    rows = recorded.load(file).get(kind, {"planted": []})["planted"]
+    todo = planted.first(_left(subjects, rows), most)
+    source = {"device": device, "toolkit": machine_code.toolkit()}
+    for one, said in progress(_done(ask, todo), kind, len(todo)):
+        rows = joined(rows, {"stage": one.stage.name, "mistake": one.name, "digest": one.digest()} | said)
+        recorded.write(recorded.inside(kind, {"version": 1, "provenance": source, "planted": rows}), file)
     return rows
 
 
@@ -156,13 +172,23 @@ class Waiting:
         return self.found.get("gpu", {"outcome": ""})["outcome"]
 
 
-def _answered(cell: dict | None, tool: str, run: dict) -> bool:
-    """Whether a cell, of a row of that run, is not to be asked for again: it is of the tool's present way."""
-    if not cell or cell["outcome"] == "failed":
+def _answered(cell: dict, tool: str, run: dict, wide: bool) -> bool:
+    """Whether a cell, of a row of that run, is not to be asked for again: it is of the tool's present way. wide: of a
+    stage whose batch is as wide as the GPU."""
+    if cell["outcome"] in ("failed", "refused"):  # refused: by a stage that needs more GPUs than there were
         return False
-    if tool == "gpu" or cell["outcome"] == "nothing":
-        return True
-    return run.get("under_tools") == NARROW
+    if tool == "gpu":
+        return cell["outcome"] != "right" or not wide or run.get("sequences") == ORDERS
+    return cell["outcome"] == "nothing" or run.get("under_tools") == NARROW
+
+
+def _is_wide(stage: Stage) -> bool:
+    """Whether its sequences repeat (executed.Problems); those of a cache are all different."""
+    return isinstance(stage, WithKernel) and bool(stage.fewer) and not isinstance(stage, Decode)
+
+
+def _patience(stage: Stage, seconds: float) -> float:
+    return seconds * (SEVERAL_GPUS if isinstance(stage, Ring) else 1)
 
 
 def _is_shown(one: Subject) -> bool:
@@ -213,7 +239,7 @@ class Measured:
         subjects = planted.in_order(fits, choice.names)
         self.runs = {date: run for record in [*known, before] for date, run in record.get("runs", {}).items()}
         rows = [*(row for record in known for row in record["planted"]), *self.rows]
-        self.known = {one.key: self._answers(_known(rows, one)) for one in subjects}
+        self.known = {one.key: self._answers(_known(rows, one), _is_wide(one.stage)) for one in subjects}
         # By stage and tool: what is said of the stage as it is.
         self.of_clean = {
             (one.stage.name, tool): self.known[one.key][tool]["outcome"]
@@ -232,13 +258,11 @@ class Measured:
         self.late: list[Waiting] = []
         self.stopped = ""
 
-    def _answers(self, row: dict) -> dict:
+    def _answers(self, row: dict, wide: bool) -> dict:
         """The row without cells that are to be asked for again; with --mistakes all are."""
-        old = {
-            what
-            for what in ("gpu", *TOOLS)
-            if what in row and not _answered(row[what], what, self.runs.get(row[what].get("run", row["run"]), {}))
-        }
+        there = [what for what in ("gpu", *TOOLS) if what in row]
+        runs = {what: self.runs.get(row[what].get("run", row["run"]), {}) for what in there}
+        old = [what for what in there if not _answered(row[what], what, runs[what], wide)]
         return {} if self.choice.names else {key: value for key, value in row.items() if key not in old}
 
     def _is_whole(self, found: dict) -> bool:
@@ -263,7 +287,7 @@ class Measured:
         if not self.rows:
             return
         limits = {"runs": RUNS, "quiet_seconds": QUIET_SECONDS, "quiet_tool_seconds": QUIET_TOOL_SECONDS}
-        limits |= {"quiet_hanging_seconds": HANGING_SECONDS, "beside": self.choice.beside}
+        limits |= {"quiet_hanging_seconds": HANGING_SECONDS, "beside": self.choice.beside, "sequences": ORDERS}
         origin = {key: value for key, value in self.provenance.items() if key != "kernels"}
         self.runs[self.run] = origin | {"compute-sanitizer": sanitizer.version(), "under_tools": NARROW} | limits
         record = {"version": 1, "provenance": self.provenance, "runs": self.runs, "planted": self.rows}
@@ -280,7 +304,7 @@ class Measured:
             list(pool.map(self._compare, (one for one in piece if one not in was_known)))
             surprising = [one for one in piece if one.outcome == "hang" and not self._hangs(one.subject)]
             put_off = [one for one in surprising if one not in was_known]
-            now = [one for one in piece if one.runs and one.outcome and one not in put_off]
+            now = [one for one in piece if one.runs and one.outcome not in ("", "refused") and one not in put_off]
             list(pool.map(lambda tool: self._ask(tool, [one for one in now if tool not in one.found]), self.tools))
         with self.saving:
             self.late += put_off
@@ -304,7 +328,8 @@ class Measured:
         hangs = self._hangs(one.subject)
         with self._process(hangs):
             began = time.monotonic()
-            found = compared(one.runs, self.ends - began, HANGING_SECONDS if hangs else QUIET_SECONDS)
+            quiet = _patience(one.subject.stage, HANGING_SECONDS if hangs else QUIET_SECONDS)
+            found = compared(one.runs, self.ends - began, quiet)
         self.times.add("results" + ", never ended" * (found["outcome"] == "hang"), began)
         self._learned(one, "gpu", found)
 
@@ -334,7 +359,8 @@ class Measured:
         with self.room:
             began, runs = time.monotonic(), [one.runs for one in some]
             command = sanitizer.command(tool, "host")
-            status, text, ended = together(runs, command, self.ends - began, QUIET_TOOL_SECONDS)
+            quiet = _patience(some[0].subject.stage, QUIET_TOOL_SECONDS)
+            status, text, ended = together(runs, command, self.ends - began, quiet)
         known = sanitizer.told_apart(text, [own.library.name for own in runs], ended)
         self.times.add(f"{tool} of {len(some)} at once", began)
         for one in some:
@@ -348,7 +374,7 @@ class Measured:
         hangs = one.outcome == "hang"
         with self._process(hangs):
             began = time.monotonic()
-            quiet = HANGING_SECONDS if hangs else QUIET_TOOL_SECONDS
+            quiet = _patience(one.subject.stage, HANGING_SECONDS if hangs else QUIET_TOOL_SECONDS)
             status, text = one.runs.under(sanitizer.command(tool), self.ends - began, quiet)
         found = sanitizer.cell(tool, status, text, time.monotonic() - began)
         self.times.add(tool + ", no end" * (found["outcome"] == "limit"), began)

@@ -28,7 +28,7 @@ from flashladder.ladder.stage import Stage
 from flashladder.measuring import sanitizer
 from flashladder.running.job import Result, answer
 
-DIFFERENT = 7  # sequences of a wide problem: a prime number, so that a block's next tile is of another one
+DIFFERENT = 7  # sequences of a wide problem
 ROOM = 8 << 30  # bytes that shared memory has free where files for many runs at once go there
 
 
@@ -40,13 +40,14 @@ def roomy() -> str | None:
 
 class Problems:
     """A stage's problems, with their inputs in files and with what is right, which is computed where it is first asked
-    for. Threads share them. Of a wide problem the sequences repeat after a few: no two that a block has one after the
-    other are the same, and what is right is soon computed."""
+    for. Threads share them. A wide problem has a few different sequences, and what is right is soon computed. Each few
+    come in an order of their own: whoever takes a sequence some others further on is wrong somewhere."""
 
     def __init__(self, stage: WithKernel, device: Device, folder: Path):
         self.stage, self.device, self.folder = stage, device, folder
         self.jobs = stage.judged_jobs(Path(), device)
-        self.inputs = [_repeating(stage, job.problem) for job in self.jobs]
+        self.which = [_which(job.problem) for job in self.jobs]
+        self.inputs = [_inputs(stage, job.problem, which) for job, which in zip(self.jobs, self.which, strict=True)]
         for at, (job, inputs) in enumerate(zip(self.jobs, self.inputs, strict=True)):
             (folder / f"{at}").mkdir(parents=True)
             job.write(folder / f"{at}", inputs)
@@ -63,11 +64,12 @@ class Problems:
     def compared(self, at: int, outputs: dict[str, np.ndarray], description: dict) -> str:
         """Of a run of a problem: "right", or "wrong" with words; sequence by sequence, up to the first that is."""
         for number, (problem, inputs, own) in enumerate(self._sequences(at, outputs)):
-            key = at, number % DIFFERENT, hashlib.sha256(b"".join(one.tobytes() for one in own.values())).digest()
+            same = self.which[at][number]
+            key = at, same, hashlib.sha256(b"".join(one.tobytes() for one in own.values())).digest()
             with self._computing[at]:
                 if key not in self._known:
                     result = Result(own, problem, self.device, description)
-                    self._known[key] = self._verdict(at, number % DIFFERENT, problem, inputs, result)
+                    self._known[key] = self._verdict(at, same, problem, inputs, result)
             if self._known[key] != "right":
                 return self._known[key]
         return "right"
@@ -92,12 +94,24 @@ class Problems:
             yield replace(problem, B=1), *mine
 
 
-def _repeating(stage: WithKernel, problem: Problem) -> dict[str, np.ndarray]:
-    """Inputs whose sequences repeat after DIFFERENT; of a cache all are different."""
-    if isinstance(problem, DecodeProblem) or problem.B <= DIFFERENT:
+def repeats(problem: Problem) -> bool:
+    """Whether its sequences are not all different; of a cache they are."""
+    return not isinstance(problem, DecodeProblem) and problem.B > DIFFERENT
+
+
+def _which(problem: Problem) -> list[int]:
+    """Of each sequence which of the different ones it is."""
+    if not repeats(problem):
+        return list(range(problem.B))
+    orders = np.random.default_rng(1)
+    return [int(one) for _ in range(-(-problem.B // DIFFERENT)) for one in orders.permutation(DIFFERENT)][: problem.B]
+
+
+def _inputs(stage: WithKernel, problem: Problem, which: list[int]) -> dict[str, np.ndarray]:
+    if not repeats(problem):
         return stage.random_inputs(problem, 1)
     few = stage.random_inputs(replace(problem, B=DIFFERENT), 1)
-    return {name: array[np.arange(problem.B) % DIFFERENT] for name, array in few.items()}
+    return {name: array[which] for name, array in few.items()}
 
 
 class Kernels:

@@ -133,3 +133,12 @@ def machine_code_notes(subject: Subject) -> list[str]:
     if done.returncode and not found:
         raise FlashLadderError(f"{subject.source()} does not compile:\n{(done.stdout + done.stderr)[-2000:]}")
     return found
+
+
+# ---- what the simulator says ----
+
+
+def judged(subject: Subject) -> dict[str, str]:
+    """What notices it (Verdict.by) on the problems by which the lessons' mistakes are judged; and its first words."""
+    verdict = subject.stage.judge(subject.source())
+    return {"by": verdict.by} | ({"said": verdict.words(1)[0][:160]} if verdict.caught else {})

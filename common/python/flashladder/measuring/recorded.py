@@ -32,7 +32,8 @@ MAIN = "NVIDIA H200"
 #   host-streams  stage 00
 #   ring          the stages for several GPUs and their peers; links: what copies between GPUs reach
 #   machine-code  of the loops over K and V (of an architecture: sm_90-machine-code.json); inside: registers, of a
-#                 sample of configurations, and ptxas, what it says of planted mistakes
+#                 sample of configurations, ptxas, what it says of planted mistakes, and judged, what warpsim says of
+#                 those that no lesson shows
 #   tuning        the fastest configurations of autotune; inside: shapes, those of that stage
 KINDS = ("ablations", "backward", "counters", "decode", "faults", "host-streams", "machine-code", "ring", "tuning")
 # A record inside another: what it is called there, and the kind of the file.
@@ -41,6 +42,7 @@ INSIDE = {
     "clocks": "counters",
     "detections": "faults",
     "inputs": "ablations",
+    "judged": "machine-code",
     "profiler": "counters",
     "ptxas": "machine-code",
     "roofline": "counters",
@@ -50,7 +52,9 @@ INSIDE = {
 # Without these a record does not ship. uncommitted_changes: null where nobody knows.
 PROVENANCE = ("device", "driver", "toolkit", "commit", "date", "uncommitted_changes")
 # The lists of a record whose entries are of stages.
-_LISTS = ("measurements", "together", "other_caches", "rows", "counters", "kernels", "stages", "hard", "planted")
+_LISTS = (
+    "measurements", "together", "other_caches", "rows", "counters", "kernels", "stages", "hard", "planted", "verified",
+)  # fmt: skip
 
 
 def load(file: Path) -> dict:
@@ -189,7 +193,9 @@ def take(file: Path, folder: Path = RECORDED) -> Path:
     """Has a record that was just measured ship. What the one before has of stages and types that the new one is not of
     stays, and says in `run` when it was measured."""
     fresh, place = load(file), folder / file.name
-    if place.exists() and kind_of(place.stem) in ("", "ablations", "backward", "counters", "faults"):
+    if place.exists() and kind_of(place.stem) == "ring":
+        fresh = _with_other_ranks(fresh, load(place))
+    elif place.exists() and kind_of(place.stem) in ("", "ablations", "backward", "counters", "faults"):
         fresh = _with_earlier(fresh, load(place))
     return write(fresh, place)
 
@@ -203,6 +209,18 @@ def _with_earlier(fresh: dict, before: dict) -> dict:
             made[key] = _joined(value, before[key], label(before).split(", ", 1)[1])
         elif key == "runs":  # what rows say by the date of their run
             made[key] = before.get(key, {}) | value
+    return made
+
+
+def _with_other_ranks(fresh: dict, before: dict) -> dict:
+    """With what the record before has of another number of GPUs, which comes first and says in `run` when it was
+    measured."""
+    made = dict(fresh)
+    known = {row["ranks"] for row in fresh["measurements"] + fresh.get("links", [])}
+    for key, value in before.items():
+        if isinstance(value, list) and isinstance(fresh.get(key, []), list):
+            kept = [{"run": label(before)} | row for row in value if row.get("ranks", 0) not in {0} | known]
+            made[key] = kept + fresh.get(key, [])
     return made
 
 
@@ -224,12 +242,18 @@ def _name_in(row: dict) -> tuple[str | None, ...]:
     return row.get("name", row.get("stage")), row.get("dtype"), row.get("mistake")
 
 
+def run_of(rows: list[dict]) -> str:
+    """The earlier run that all of these rows are of; "" where they are of several, or of the record's own."""
+    runs = {row.get("run", "") for row in rows}
+    return runs.pop() if len(runs) == 1 else ""
+
+
 def earlier(rows: list[dict]) -> str:
-    """A sentence for a caption about rows of an earlier run; "" where all are of one."""
+    """A sentence for a caption about rows of an earlier run; "" where all are of one, which label() names then."""
     runs: dict[str, dict[str, None]] = {}
-    for row in rows:
+    for row in rows if not run_of(rows) else ():
         if "run" in row:
-            runs.setdefault(row["run"], {})[row["name"]] = None
+            runs.setdefault(row["run"], {})[str(_name_in(row)[0])] = None
     return " ".join(f"{in_short(list(names))}: of another run, {run}." for run, names in runs.items())
 
 
@@ -318,18 +342,24 @@ def shown(live: dict | None = None) -> list[tuple[dict, bool]]:
 
 
 def is_stale(measurement: dict) -> bool:
-    """True where a stage's kernel.cu is no longer the one that was measured. A variant of a stage changes with it."""
-    if measurement.get("kind") != "stage":
+    """True where a stage's kernel.cu is no longer the one that was measured, or the file of another way beside it. Any
+    other variant of a stage changes with it."""
+    way = measurement.get("way")
+    if measurement.get("kind") != "stage" and not way:
         return False
     stage = next((one for one in stages.with_kernel() if one.id == measurement["name"][:2]), None)
+    if stage and way:
+        return way not in stage.ways or measurement["kernel_sha256"] != stage.way_hash(way)
     return stage is None or measurement.get("kernel_sha256") != stage.kernel_hash()
 
 
-def label(results: dict) -> str:
-    """NVIDIA H200, 2026-01-31, commit 0123456789ab; "with changes" where the tree was not that commit's."""
+def label(results: dict, rows: list[dict] = ()) -> str:
+    """NVIDIA H200, 2026-01-31, commit 0123456789ab; "with changes" where the tree was not that commit's. rows: that the
+    words are about, where all of them may be of an earlier run."""
     record = results["provenance"]
     changed = " with changes" if record.get("uncommitted_changes") else ""
-    return f"{record['device']}, {record['date'].split()[0]}, commit {record['commit']}{changed}"
+    run = run_of(rows) or f"{record['date'].split()[0]}, commit {record['commit']}{changed}"
+    return f"{record['device']}, {run}"
 
 
 def variants(rows: list[dict]) -> list[tuple[dict, list[dict]]]:

@@ -7,7 +7,10 @@ several percent, so the same work runs in front of every time that is taken. A t
 slowest GPU, over the number of calls.
 """
 
+import concurrent.futures
+import functools
 import json
+import math
 import os
 import signal
 import statistics
@@ -34,14 +37,24 @@ from flashladder.ladder import stages
 from flashladder.ladder.ring import FORWARD, library_of
 from flashladder.measuring import bench, provenance, recorded
 from flashladder.measuring.ring_memory import Blocks, Share, Streams, forward_params, ring_ranks
-from flashladder.measuring.ring_rows import Settings, Told, rounds_that_fit, row_of
+from flashladder.measuring.ring_rows import (
+    LONG_MS,
+    Pace,
+    Settings,
+    Told,
+    fields_of,
+    least_seconds,
+    rounds_that_fit,
+    row_of,
+)
 from flashladder.running.cudart import Cudart
 
 IDEAL = "one GPU, a part of the heads"  # as many as all heads over all GPUs: nothing is copied
 THERE = "K and V there"  # a variant of the last stage: the same kernel, and nothing to wait for
-SHARE_OF_TIME = {"links": 0.12, "stages": 0.6, "peers": 1.0}  # of what is left when a part begins
+SHARE_OF_TIME = {"numbers": 0.15, "links": 0.12, "stages": 0.6, "peers": 1.0}  # of what is left when a part begins
 PATIENCE_S = 15.0  # beyond a part's time, before it is ended
-LISTS = ("measurements", "links", "skipped")  # of a record
+LISTS = ("measurements", "links", "verified", "skipped")  # of a record
+POISON = 0xFFFF  # of which no output has a number: a NaN
 LINK_BYTES = tuple(1 << n for n in (18, 20, 22, 24, 26, 28))
 
 
@@ -52,6 +65,7 @@ LINK_BYTES = tuple(1 << n for n in (18, 20, 22, 24, 26, 28))
 class Candidate:
     name: str
     kind: str  # "stage", "variant" or "ideal"
+    checked: bool  # whether it is only timed when its output is right
     launch: Callable[[], None]  # queues one call on all devices
     shares: list[Share] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
@@ -75,7 +89,8 @@ class StagesPart:
 
     def run(self) -> None:
         for problem in self.settings.problems(self.ranks):
-            if self.told.left() < 5:
+            began = time.monotonic()
+            if self.told.left() < least_seconds(problem, 3 * (len(self.stages) + 3)):  # a check and two rounds
                 self.told.skip("all", problem, "no time left")
                 continue
             if not self.blocks or self.blocks.rows != problem.Nq:
@@ -84,13 +99,14 @@ class StagesPart:
                 shape = (problem.Nq, problem.d_head, problem.dtype)
                 self.blocks, self.expected = Blocks(self.cudart, self.ranks, *shape), {}
             self.problem(problem)
+            say(f"stages, {problem}: {time.monotonic() - began:.1f} s")
 
     def problem(self, problem: RingProblem) -> None:
         made = []
         try:
             for candidate in self.candidates(problem):
                 made.append(candidate)
-            self.time([one for one in made if one.kind != "stage" or self.admit(one, problem)], problem)
+            self.time([one for one in made if not one.checked or self.admit(one, problem)], problem)
         finally:
             self.streams.synchronize()
             for share in {id(share): share for one in made for share in one.shares}.values():
@@ -101,14 +117,15 @@ class StagesPart:
     def candidates(self, problem: RingProblem) -> Iterator[Candidate]:
         yield self.ideal(problem)
         for stage in self.stages:
-            try:
-                candidate = self.stage(stage, problem)
-            except Exception as error:
-                self.told.skip(stage.name, problem, str(error))
-                continue
-            yield candidate
-            if not stage.by_another_stage:
-                yield self.stage(stage, problem, candidate)
+            for make in (self.stage, *(functools.partial(self.way, way) for way in stage.ways)):
+                try:
+                    candidate = make(stage, problem)
+                except Exception as error:
+                    self.told.skip(stage.name, problem, str(error))
+                    continue
+                yield candidate
+                if candidate.kind == "stage" and not stage.by_another_stage:
+                    yield self.keys_there(stage, problem, candidate)
 
     def ideal(self, problem: RingProblem) -> Candidate:
         counts = [max(1, heads // self.ranks) for heads in (problem.Hq, problem.Hkv)]
@@ -124,16 +141,31 @@ class StagesPart:
                 self.cudart.call("cudaSetDevice", rank)
                 self.forward.launch(one, self.streams.main[rank])
 
-        return Candidate(IDEAL, "ideal", launch, shares)
+        return Candidate(IDEAL, "ideal", False, launch, shares)
 
-    def stage(self, stage, problem: RingProblem, with_keys_of: Candidate | None = None) -> Candidate:
-        """with_keys_of: the same stage's candidate, in whose workspaces K and V are there."""
-        library = RingLibrary(stage_library(stage.number))
+    def stage(self, stage, problem: RingProblem) -> Candidate:
+        facts = {"kernel_sha256": stage.kernel_hash()}
+        return self.called(stage.name, "stage", stage_library(stage.number), stage, problem, facts=facts)
+
+    def way(self, way: str, stage, problem: RingProblem) -> Candidate:
+        name = f"{stage.id} {way.replace('_', ' ')}"
+        facts = {"way": way, "kernel_sha256": stage.way_hash(way)}
+        return self.called(name, "variant", stage.way_library(way), stage, problem, facts=facts)
+
+    def keys_there(self, stage, problem: RingProblem, whose: Candidate) -> Candidate:
+        """In the workspaces of the stage's candidate, which have K and V."""
+        arguments = (stage_library(stage.number), stage, problem, whose.shares, "groups_1+kept")
+        return self.called(f"{stage.id} {THERE}", "variant", *arguments)
+
+    def called(  # noqa: PLR0913 - all that differs between the candidates
+        self, name: str, kind: str, file: Path, stage, problem: RingProblem, shares=(), configuration=None, facts=None
+    ) -> Candidate:
+        """A flash_ring(); shares: where the memory is another candidate's."""
+        library = RingLibrary(file)
         forward = str(library_of(FORWARD)) if stage.by_another_stage else None
-        params = problem.ring_params(forward, "groups_1+kept" if with_keys_of else None)
+        params = problem.ring_params(forward, configuration)
         described = [library.describe(params, rank).as_dict() for rank in range(self.ranks)]
-        sizes = [one["workspace_bytes"] for one in described]
-        shares = with_keys_of.shares if with_keys_of else []
+        sizes, checked, shares = [one["workspace_bytes"] for one in described], not shares, list(shares)
         if not shares:
             heads = (list(range(problem.Hq)), list(range(problem.Hkv)))
             for rank, one in enumerate(described):
@@ -141,10 +173,8 @@ class StagesPart:
                 shares[-1].make_scratch(sizes[rank])
             self.streams.synchronize()
         structs = ring_ranks(shares, self.streams, sizes)
-        facts = {"pulled_bytes": max(one["pulled_bytes"] for one in described)}
-        name, kind = (f"{stage.id} {THERE}", "variant") if with_keys_of else (stage.name, "stage")
-        facts["kernel_sha256"] = stage.kernel_hash()
-        return Candidate(name, kind, lambda: library.launch(params, structs), shares, facts=facts)
+        facts = {"pulled_bytes": max(one["pulled_bytes"] for one in described)} | (facts or {})
+        return Candidate(name, kind, checked, lambda: library.launch(params, structs), shares, facts=facts)
 
     # ---- right or wrong ----
 
@@ -167,9 +197,9 @@ class StagesPart:
         return True
 
     def errors(self, candidate: Candidate, problem: RingProblem, heads: list[int]) -> dict:
-        """Of the first and the last head: relative to what one GPU computes from the whole sequence, all rows, and to
-        some rows in float64."""
-        off, row_error = 0.0, 0.0
+        """Of the first and the last head: relative to what one GPU computes from the whole sequence, all rows (of a
+        long one every eighth or so), and to some rows in float64."""
+        off, row_error, step = 0.0, 0.0, self.step(problem)
         for head in heads:
             got = np.empty((problem.Nq, problem.d_head), np.uint16)
             for share in candidate.shares:
@@ -177,11 +207,17 @@ class StagesPart:
                 for first, rows in share.pieces:
                     got[first : first + rows] = own[done : done + rows]
                     done += rows
-            got, wanted = from_bits(got, problem.dtype), self.one_gpu(problem, head)
-            off = max(off, float(np.linalg.norm(got - wanted) / np.linalg.norm(wanted)))
+            if (got == POISON).any():
+                return {"off": float("nan"), "row_error": float("nan")}
+            some, wanted = from_bits(got[::step], problem.dtype), self.one_gpu(problem, head)
+            off = max(off, float(np.linalg.norm(some - wanted) / np.linalg.norm(wanted)))
             rows, exact = self.exact(problem, head)
-            row_error = max(row_error, float(np.linalg.norm(got[rows] - exact) / np.linalg.norm(exact)))
+            of_rows = from_bits(got[rows], problem.dtype)
+            row_error = max(row_error, float(np.linalg.norm(of_rows - exact) / np.linalg.norm(exact)))
         return {"off": float(f"{off:.3g}"), "row_error": float(f"{row_error:.3g}")}
+
+    def step(self, problem: RingProblem) -> int:
+        return max(1, problem.Nq >> 16)
 
     def one_gpu(self, problem: RingProblem, head: int) -> np.ndarray:
         kv_head = head // (problem.Hq // problem.Hkv)
@@ -192,7 +228,7 @@ class StagesPart:
             self.cudart.call("cudaSetDevice", 0)
             self.forward.launch(forward_params(share, problem, problem.causal), self.streams.main[0])
             self.streams.synchronize()
-            self.expected[key] = from_bits(share.output(0), problem.dtype)
+            self.expected[key] = from_bits(share.output(0)[:: self.step(problem)], problem.dtype)
             share.free()
         return self.expected[key]
 
@@ -222,27 +258,28 @@ class StagesPart:
         return max(self.streams.end()) / calls
 
     def time(self, admitted: list[Candidate], problem: RingProblem) -> None:
-        ideal, settings = admitted[0], self.settings
-        first = {}
-        for candidate in admitted:  # also warms up
-            self.once(candidate, 1, (ideal, 1))
-            first[candidate.name] = max(self.once(candidate, 1, (ideal, 1)), 1e-3)
-        calls = {name: max(1, int(settings.series_ms / ms)) for name, ms in first.items()}
-        filler = (ideal, max(1, int(settings.filler_ms / first[ideal.name])))
-        of_filler = filler[1] * first[ideal.name]
-        a_round = sum(calls[name] * ms + of_filler for name, ms in first.items()) / 1e3
-        rounds = rounds_that_fit(settings.rounds, 1.2 * a_round, self.told.left())
+        ideal, first = admitted[0], {}
+        self.once(ideal, 1, (ideal, 0))
+        of_ideal = self.once(ideal, 1, (ideal, 0))
+        for candidate in admitted:  # also warms up; of a long call the check has done so
+            if of_ideal < LONG_MS:
+                self.once(candidate, 1, (ideal, 1))
+            first[candidate.name] = of_ideal if of_ideal >= LONG_MS else self.once(candidate, 1, (ideal, 1))
+        paces = {name: Pace.of(self.settings, ms) for name, ms in first.items()}
+        filler = (ideal, math.ceil(paces[ideal.name].filler_ms / max(of_ideal, 1e-3)))
+        a_round = sum(paces[name].seconds(ms) for name, ms in first.items())
+        rounds = rounds_that_fit(min(pace.rounds for pace in paces.values()), a_round, self.told.left())
         if not rounds:
             return self.told.skip("all", problem, "no time left for two rounds")
         for number in range(rounds):
             turn = number % len(admitted)
             for candidate in admitted[turn:] + admitted[:turn]:  # each comes behind each other one in turn
-                candidate.times.append(self.once(candidate, calls[candidate.name], filler))
+                candidate.times.append(self.once(candidate, paces[candidate.name].calls, filler))
         limit = statistics.median(ideal.times)
         for candidate in admitted:
             facts = {
                 "of_ideal": float(f"{limit / statistics.median(candidate.times):.4g}"),
-                "calls": calls[candidate.name],
+                "calls": paces[candidate.name].calls,
                 "rounds": rounds,
                 "host_us": round(statistics.median(candidate.host_us), 1),
             }
@@ -252,40 +289,99 @@ class StagesPart:
 
 # ---- the links ----
 
+Pairs = list[tuple[int, int]]  # (to, from)
+
+
+def link_patterns(ranks: int) -> dict[str, list[Pairs]]:
+    """By name: copies that run at the same time, in each way that there is. Of more ways the slowest counts."""
+    every = [(to, source) for to in range(ranks) for source in range(ranks) if to != source]
+    found = {"one way": [[pair] for pair in every], "both ways": [[(a, b), (b, a)] for a, b in every if a < b]}
+    if ranks > 2 and ranks & (ranks - 1) == 0:  # each GPU with one other
+        found["in pairs, all pairs"] = [[(to, to ^ other) for to in range(ranks)] for other in range(1, ranks)]
+    turns = [(to, (to - step) % ranks) for step in range(1, ranks) for to in range(ranks)]
+    return found | {"all at once": [turns]}
+
+
+class Links:
+    """Copies by the copy engines, from one of two pieces of memory of each GPU to the other one of another GPU."""
+
+    HOLD_BYTES = 256 << 20  # to be set, in about 90 us, while copies are queued behind: the host must not be the limit
+
+    def __init__(self, runtime: Cudart, ranks: int):
+        self.runtime, self.streams, self.memory = runtime, Streams(runtime, ranks), []
+        for rank in range(ranks):
+            runtime.call("cudaSetDevice", rank)
+            for other in range(ranks):
+                if other != rank:
+                    runtime.call("cudaDeviceEnablePeerAccess", other, 0)
+            self.memory.append((runtime.malloc(max(LINK_BYTES)), runtime.malloc(max(LINK_BYTES))))
+
+    def gb_per_s(self, pairs: Pairs, size: int) -> float:
+        """That each GPU receives, best of three."""
+        runtime, streams, each = self.runtime, self.streams, max(1, min(32, (256 << 20) // size))
+        best, receivers = 0.0, len({to for to, _ in pairs})
+        for _ in range(3):
+            for rank, (_, own) in enumerate(self.memory):
+                runtime.call("cudaSetDevice", rank)
+                for _ in range(4 + each * len(pairs) // 10):
+                    runtime.fill(own, 0, self.HOLD_BYTES, streams.main[rank])
+            streams.begin()
+            for _ in range(each):
+                for to, source in pairs:
+                    ends = (self.memory[to][1], self.memory[source][0])
+                    runtime.call("cudaSetDevice", to)
+                    runtime.call("cudaMemcpyAsync", *map(c_void_p, ends), c_size_t(size), 4, streams.main[to])
+            best = max(best, each * size * len(pairs) / receivers / max(streams.end()) / 1e6)
+        return best
+
 
 def links_part(settings: Settings, where: Device, told: Told) -> None:
     """Gigabytes a second and direction that the copy engines move, by the bytes of a copy: from one GPU, between two
     both ways, and all GPUs at once, each from every other one."""
     runtime = Cudart(cudart(where))
-    ranks, most = settings.ranks or runtime.devices(), max(LINK_BYTES)
-    streams, memory = Streams(runtime, ranks), []
-    for rank in range(ranks):
-        runtime.call("cudaSetDevice", rank)
-        for other in range(ranks):
-            if other != rank:
-                runtime.call("cudaDeviceEnablePeerAccess", other, 0)
-        memory.append((runtime.malloc(most), runtime.malloc(most)))
-    patterns = {
-        "one way": [(0, 1)], "both ways": [(0, 1), (1, 0)],
-        "all at once": [(to, (to - step) % ranks) for step in range(1, ranks) for to in range(ranks)],
-    }  # fmt: skip
-    for name, pairs in patterns.items():
+    ranks = settings.ranks or runtime.devices()
+    links = Links(runtime, ranks)
+    for name, ways in link_patterns(ranks).items():
         for size in LINK_BYTES:
             if told.left() < 3:
                 return told.skip(f"links, {name}", None, "no time left")
-            each = max(1, min(64, (256 << 20) // size))
-            best = 0.0
-            for _ in range(3):
-                streams.begin()
-                for _ in range(each):
-                    for to, source in pairs:
-                        ends = (memory[to][1], memory[source][0])
-                        runtime.call("cudaSetDevice", to)
-                        runtime.call("cudaMemcpyAsync", *map(c_void_p, ends), c_size_t(size), 4, streams.main[to])
-                received = each * size * len(pairs) / len({to for to, _ in pairs})
-                best = max(best, received / max(streams.end()) / 1e6)
-            told.row("links", {"pattern": name, "ranks": ranks, "bytes": size, "gb_per_s": float(f"{best:.4g}")})
-    streams.synchronize()
+            rates = [links.gb_per_s(pairs, size) for pairs in ways]
+            row = {"pattern": name, "ranks": ranks, "bytes": size, "gb_per_s": float(f"{min(rates):.4g}")}
+            told.row("links", row | ({"fastest": float(f"{max(rates):.4g}"), "ways": len(ways)} if ways[1:] else {}))
+    links.streams.synchronize()
+
+
+# ---- small problems, beside the reference in float64 ----
+
+
+def numbers_part(settings: Settings, where: Device, told: Told) -> None:
+    """Each stage and its other ways with so many ranks, twice on the same memory. Each in a process of its own, all at
+    the same time."""
+    ranks = settings.ranks or Cudart(cudart(where)).devices()
+    wanted = settings.stages or tuple(stage.slug for stage in stages.ring_stages())
+    runs = []
+    for stage in map(stages.entry, wanted):
+        for way in (None, *stage.ways):
+            name = f"{stage.id} {way.replace('_', ' ')}" if way else stage.name
+            for causal, d_head in ((True, 64), (False, 128)):
+                shape = {"Hq": 2 * ranks, "Hkv": ranks, "Nq": 100 * ranks + 7, "d_head": d_head, "causal": causal}
+                problem = stage.fitted(RingProblem(**shape, ranks=ranks))
+                runs.append((name, stage, way and stage.way_library(way), problem))
+
+    def verify(name: str, stage, library: Path | None, problem: RingProblem) -> None:
+        try:
+            inputs = stage.random_inputs(problem)
+            result = stage.run(problem, inputs, where.kind, library, own_stream=True, repeat=2)
+            found = stage.compared(problem, inputs, result)
+        except Exception as error:
+            return told.skip(name, problem, str(error))
+        if not found:
+            return told.skip(name, problem, f"WRONG: {found.message}")
+        kind = "variant" if library else "stage"
+        told.row("verified", {"name": name, "kind": kind, **fields_of(problem), "message": found.message})
+
+    with concurrent.futures.ThreadPoolExecutor(len(runs)) as pool:
+        list(pool.map(lambda run: verify(*run), runs))
 
 
 # ---- all of it ----
@@ -294,7 +390,9 @@ def links_part(settings: Settings, where: Device, told: Told) -> None:
 def do_part(part: str, settings: Settings, told: Told) -> None:
     """In a process of its own."""
     where = devices.choose(90)
-    if part == "links":
+    if part == "numbers":
+        numbers_part(settings, where, told)
+    elif part == "links":
         links_part(settings, where, told)
     elif part == "stages":
         StagesPart(settings, where, told).run()
@@ -357,7 +455,7 @@ def run_bench(settings: Settings, where: Device) -> Path:
 
 
 REHEARSAL = Settings(
-    ranks=2, lengths=(512,), heads=((2, 1),), masks=(True,), d_head=64, parts=("stages",), rounds=2, series_ms=0.0,
+    ranks=2, lengths=(512,), heads=((4, 2),), masks=(True,), d_head=64, parts=("stages",), rounds=2, series_ms=0.0,
     filler_ms=0.0,
 )  # fmt: skip
 
@@ -390,6 +488,8 @@ def print_table(record: dict) -> None:
 
     names, body = recorded.by_shape(record["measurements"], shape, told)
     table("TFLOP/s of each GPU, and the part of the ideal", ["", *names], body, right=range(1, len(names) + 1))
+    for row in record["verified"]:
+        say(f"right: {row['name']}, {row['ranks']} ranks, N = {row['N']}, causal {row['causal']}: {row['message']}")
     for row in record["links"]:
         say(f"{row['pattern']}, {row['bytes'] >> 10} KiB a copy: {row['gb_per_s']:.0f} GB/s a direction")
     for row in record["skipped"]:

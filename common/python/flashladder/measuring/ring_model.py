@@ -1,5 +1,7 @@
 """When communication hides behind attention on several GPUs: a rule from two rates, and a model of who copies and
-computes when. A model, no measurement: no time for a launch or an event, and each link is a rank's own."""
+computes when. A model, no measurement: each link is a rank's own, and no time passes between two events. MEASURED has
+the two rates alone; COSTS also what a copy, a launch and the merge take besides, as spans and links of four H200 have
+it (docs/results/ring.md)."""
 
 import heapq
 from dataclasses import dataclass
@@ -20,14 +22,24 @@ class Rates:
     tflops: float = TFLOPS
     gb_s: float = GB_S
     multiprocessors: int = 132
+    copy_us: float = 0.0  # of a copy, besides its bytes
+    launch_us: float = 0.0  # of a launch, whose blocks begin and end at different times
+    merge_gb_s: float = 0.0  # that a merge reads and writes; 0: it takes no time
+    meeting_us: float = 0.0  # in which each rank's stream waits for those of all others
 
-    def pull_ms(self, problem: RingProblem, keys: int) -> float:
-        """To copy so many rows of K and V, of 2 bytes a number."""
-        return 4 * problem.B * problem.Hkv * keys * problem.d_head / self.gb_s / 1e6
+    def pull_ms(self, problem: RingProblem, keys: int, part: float = 1.0) -> float:
+        """To copy so many rows of K and V, of 2 bytes a number, of a part of the heads."""
+        return 2e-3 * self.copy_us + 4 * part * problem.B * problem.Hkv * keys * problem.d_head / self.gb_s / 1e6
 
-    def attention_ms(self, problem: RingProblem, scores: int) -> float:
+    def attention_ms(self, problem: RingProblem, scores: int, launches: int = 0) -> float:
         """For so many scores of each head of Q: two products of d_head multiplications and additions each."""
-        return 4 * problem.B * problem.Hq * scores * problem.d_head / self.tflops / 1e9
+        of_scores = 4 * problem.B * problem.Hq * scores * problem.d_head / self.tflops / 1e9
+        return of_scores + 1e-3 * launches * self.launch_us
+
+    def merge_ms(self, problem: RingProblem, parts: int) -> float:
+        """To read so many parts of a rank's O, and to write it."""
+        numbers = problem.B * problem.Hq * problem.Nq // problem.ranks * problem.d_head
+        return 2 * (parts + 1) * numbers / self.merge_gb_s / 1e6 if self.merge_gb_s else 0.0
 
     def tile_ms(self, problem: RingProblem, keys: int) -> float:
         """For one query tile and so many keys, on one multiprocessor."""
@@ -35,6 +47,7 @@ class Rates:
 
 
 MEASURED = Rates()
+COSTS = Rates(gb_s=388, copy_us=11, launch_us=20, merge_gb_s=2300, meeting_us=24)
 
 
 def least_length(ranks: int, Hq: int, Hkv: int, causal: bool = False, rates: Rates = MEASURED) -> float:
@@ -72,8 +85,9 @@ def steps(slug: str, problem: RingProblem, rank: int) -> list[Step]:
 
 def modelled(slug: str, problem: RingProblem, rates: Rates = MEASURED) -> Timeline:
     """The spans of all ranks; a lane for the copies of each and one for its kernels."""
-    if slug == "one_launch":
-        spans = [span for rank in range(problem.ranks) for span in one_launch(problem, rank, rates)]
+    if slug in ("one_launch", "heads_first"):
+        of_rank = one_launch if slug == "one_launch" else heads_first
+        spans = [span for rank in range(problem.ranks) for span in of_rank(problem, rank, rates)]
     else:
         spans = _stepped(slug, problem, rates)
     where = f"a model: {rates.tflops:g} TFLOP/s, {rates.gb_s:g} GB/s"
@@ -100,13 +114,18 @@ def _stepped(slug: str, problem: RingProblem, rates: Rates) -> list[Span]:
                 pulled[rank][number] = pulled[rank][number - 1] if number else 0.0
             if slug != "gather":
                 start = max(pulled[rank][number], computed[rank][number - 1] if number else 0.0)
-                computed[rank][number] = start + rates.attention_ms(problem, step.scores)
+                launches = 2 if slug == "zigzag" and problem.causal and not step.keys else 1
+                computed[rank][number] = start + rates.attention_ms(problem, step.scores, launches)
                 spans.append(_span(rank, "kernel", step, start, computed[rank][number]))
     if slug == "gather":
         for rank, own in enumerate(work):
             start = max(pulled[rank])
-            end = start + rates.attention_ms(problem, sum(step.scores for step in own))
+            end = start + rates.attention_ms(problem, sum(step.scores for step in own), 1)
             spans.append(Span(f"GPU {rank} kernel", "compute", "all", start, end))
+    elif rates.merge_gb_s:
+        for rank, own in enumerate(work):
+            start, ms = max(computed[rank]), rates.merge_ms(problem, len(own))
+            spans.append(Span(f"GPU {rank} kernel", "compute", "merge", start, start + ms))
     return spans
 
 
@@ -136,10 +155,10 @@ def one_launch(problem: RingProblem, rank: int, rates: Rates = MEASURED, divided
     for first in range(0, heads, group):
         for step in others:
             start, part = end, min(group, heads - first) / heads
-            end = pulled[first // group, step.source] = start + part * rates.pull_ms(problem, step.keys)
+            end = pulled[first // group, step.source] = start + rates.pull_ms(problem, step.keys, part)
             spans.append(_span(rank, "copies", step, start, end))
     rows = problem.Nq // problem.ranks
-    free = [0.0] * rates.multiprocessors  # when each is
+    free = [1e-3 * rates.launch_us] * rates.multiprocessors  # when each is
     for head in range(heads):
         for row in sorted(range(0, rows, BR), reverse=problem.causal):
             for _ in range(problem.Hq // problem.Hkv):
@@ -150,6 +169,31 @@ def one_launch(problem: RingProblem, rank: int, rates: Rates = MEASURED, divided
                     now = max(now, pulled[head // group, step.source]) + rates.tile_ms(problem, step.keys)
                 heapq.heappush(free, now)
     return [*spans, Span(f"GPU {rank} kernel", "compute", "all", 0.0, max(free))]
+
+
+def heads_first(problem: RingProblem, rank: int, rates: Rates = MEASURED) -> list[Span]:
+    """Of stages/63_one_launch/heads_first.cu: its heads of K and V one after the other, of which each rank has its
+    rows already, and the kernel, which begins when the first has come. Q and O travel meanwhile. Before and after it
+    all ranks wait for each other."""
+    heads = problem.B * problem.Hkv // problem.ranks
+    one = rates.pull_ms(problem, problem.Nq - problem.Nq // problem.ranks, 1 / (problem.B * problem.Hkv))
+    one -= 2e-3 * rates.copy_us  # no copy engine does it
+    met = 1e-3 * rates.meeting_us
+    scores = problem.Nq**2 // problem.ranks // (2 if problem.causal else 1)
+    whole, of_head = rates.attention_ms(problem, scores, 1), rates.attention_ms(problem, scores) / heads
+    end = met + max(one + whole, heads * one + of_head) + met
+    copies = [
+        Span(f"GPU {rank} copies", "copy in", f"head {rank * heads + n}", met + n * one, met + (n + 1) * one)
+        for n in range(heads)
+    ]
+    return [*copies, Span(f"GPU {rank} kernel", "compute", "all", met + one, end)]
+
+
+def of_ideal(slug: str, problem: RingProblem, rates: Rates = COSTS) -> float:
+    """The part of the ideal that a stage reaches: of the time in which all GPUs together do the same attention."""
+    scores = problem.Nq**2 // problem.ranks // (2 if problem.causal else 1)
+    end = max(span.end for span in modelled(slug, problem, rates).spans)
+    return rates.attention_ms(problem, scores) / end
 
 
 def _span(rank: int, lane: str, step: Step, start: float, end: float) -> Span:

@@ -3,14 +3,17 @@ both ways of passing K and V round, and NCCL's all-gather with the kernel of sta
 after the other, each time behind the same work as the stages (measuring/ring_bench.py), and beside the same ideal."""
 
 import json
+import math
 import os
 import socket
 import statistics
+import time
 from dataclasses import asdict
 from pathlib import Path
 
 from flashladder.core import abi
 from flashladder.core.abi import StageLibrary
+from flashladder.core.console import say
 from flashladder.core.device import Device
 from flashladder.core.dtypes import FROBENIUS_LIMIT
 from flashladder.core.ring_problem import RingProblem
@@ -76,7 +79,8 @@ class Peers:
 
     def run(self) -> None:
         for problem in self.settings.problems(self.ranks):
-            if self.left() < 5:
+            began = time.monotonic()
+            if self.left() < ring_rows.least_seconds(problem, 6 + 4 * (1 + len(ROTATIONS))):
                 self.told.skip("peers", problem, "no time left")
                 continue
             try:
@@ -84,6 +88,8 @@ class Peers:
             except self.torch.OutOfMemoryError as error:
                 self.told.skip("peers", problem, str(error))
             self.torch.cuda.empty_cache()
+            if self.rank == 0:
+                say(f"peers, {problem}: {time.monotonic() - began:.1f} s")
 
     def left(self) -> float:
         """Of the process that has least."""
@@ -120,17 +126,15 @@ class Peers:
         def ideal():
             return self.attend(*of_share, problem.causal, out)
 
-        self.series(ideal, 2, lambda: None)
-        ms = self.series(ideal, 2, lambda: None)
-        count = max(1, int(self.settings.filler_ms / ms))
+        ms = [self.series(ideal, 1, lambda: None) for _ in range(3)][-1]
+        pace = ring_rows.Pace.of(self.settings, ms)
+        count = math.ceil(pace.filler_ms / ms)
 
         def filler():
             for _ in range(count):
                 ideal()
 
-        limit = statistics.median(
-            self.series(ideal, max(1, int(self.settings.series_ms / ms)), filler) for _ in range(3)
-        )
+        limit = statistics.median(self.series(ideal, pace.calls, filler) for _ in range(min(pace.rounds, 3)))
         self.candidate(problem, GATHER, self.gathered(problem, q, k, v), (q, k, v), (filler, limit))
         for rotation in ROTATIONS:
             self.context_parallel(problem, rotation, (q, k, v), (filler, limit))
@@ -230,16 +234,16 @@ class Peers:
         if worst > most:
             self.told.skip(name, problem, reason or f"it computes something else: relative error {worst:.2g}")
             return False
-        self.series(call, 1, filler)
-        one = max(self.series(call, 1, filler), 1e-3)
-        calls = max(1, int(self.settings.series_ms / one))
-        a_round = 1.2 * (calls * one + self.settings.filler_ms) / 1e3
-        rounds = ring_rows.rounds_that_fit(self.settings.rounds, a_round, self.left())
+        if limit < ring_rows.LONG_MS:  # of a long call the check has warmed up
+            self.series(call, 1, filler)
+        one = max(self.series(call, 1, filler), 1e-3) if limit < ring_rows.LONG_MS else limit
+        pace = ring_rows.Pace.of(self.settings, one)
+        rounds = ring_rows.rounds_that_fit(pace.rounds, 1.3 * pace.seconds(one), self.left())
         if not rounds:
             self.told.skip(name, problem, "no time left for two rounds")
             return True
-        times = [self.series(call, calls, filler) for _ in range(rounds)]
-        told = {"of_ideal": float(f"{limit / statistics.median(times):.4g}"), "calls": calls, "rounds": rounds}
+        times = [self.series(call, pace.calls, filler) for _ in range(rounds)]
+        told = {"of_ideal": float(f"{limit / statistics.median(times):.4g}"), "calls": pace.calls, "rounds": rounds}
         told |= {"off": float(f"{worst:.3g}")} | (facts or {})
         self.told.row("measurements", ring_rows.row_of(problem, name, "peer", times, told))
         return True

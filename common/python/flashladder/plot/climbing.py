@@ -249,6 +249,6 @@ def front_picture(results: dict, width: float, height: float, most: int = MOST_L
     ticks = list(zip(axes.get_xticks(), axes.get_xticklabels()))[:: 1 if width > 6 else 4]
     axes.set_xticks([place for place, _ in ticks], [label.get_text() for _, label in ticks], fontsize=8)
     axes.set_xlabel("")
-    source = f"Stages; {run.in_words}. Recorded: {recorded.label(results)}. {recorded.earlier(run.rows())}"
+    source = f"Stages; {run.in_words}. Recorded: {recorded.label(results, run.rows())}. {recorded.earlier(run.rows())}"
     caption(figure, textwrap.fill(source, int(width * 15)))
     return figure

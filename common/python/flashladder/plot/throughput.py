@@ -79,7 +79,7 @@ def throughput(results: Results, dtype: str = "bf16", d: int = 128, causal: bool
         way = at_one.together()
         climbing.way_up(climb, (5.9, 3.1), way)
         before = recorded.earlier(way.rows())
-        lines = [f"{source}: {recorded.label(run.results)}", *textwrap.wrap(before, 80)]
+        lines = [f"{source}: {recorded.label(run.results, way.rows())}", *textwrap.wrap(before, 80)]
         lines += [f"{kind}{way.in_words}", climbing.shares(way)]
         climb.set_title("\n".join(line for line in lines if line), fontsize=9.5)
         _sweep(sweep, run, _chosen(at_one), "-" if live else "--")

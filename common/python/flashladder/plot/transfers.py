@@ -97,23 +97,26 @@ HEADS = ((16, 16), (32, 8))
 
 
 def ring(records: list[dict]) -> Figure:
-    """A row for each record: panels for both groups of heads, without a mask and with one."""
-    figure = new_figure(12, 0.6 + 3.8 * len(records), "TFLOP/s of each GPU of a host, by the length of the sequence")
-    rows = figure.subplots(len(records), 4, squeeze=False, sharey="row")
-    for axes, record in zip(rows, records, strict=True):
+    """A row for each record and number of GPUs: panels for both groups of heads, without a mask and with one."""
+    found = [(one, ranks) for one in records for ranks in sorted({row["ranks"] for row in one["measurements"]})]
+    figure = new_figure(12, 0.6 + 3.8 * len(found), "TFLOP/s of each GPU of a host, by the length of the sequence")
+    rows = figure.subplots(len(found), 4, squeeze=False, sharey="row")
+    for axes, (record, ranks) in zip(rows, found, strict=True):
+        measured = [row for row in record["measurements"] if row["ranks"] == ranks]
         panels = [(heads, causal) for heads in HEADS for causal in (False, True)]
         for one, (heads, causal) in zip(axes, panels, strict=True):
-            _panel(one, record, heads, causal)
-        axes[0].set_ylabel("TFLOP/s of each GPU")
+            _panel(one, measured, heads, causal)
+        axes[0].set_ylabel(f"TFLOP/s of each of {ranks} GPUs")
         axes[0].set_ylim(bottom=0)  # of all four
         axes[0].legend(fontsize=7, loc="lower right")
-    caption(figure, " ".join(f"Recorded: {recorded.label(one)}." for one in records))
+    runs = {row.get("run", recorded.label(one)): None for one, _ in found for row in one["measurements"]}
+    caption(figure, " ".join(f"Recorded: {run}." for run in runs))
     return figure
 
 
-def _panel(axes, record: dict, heads: tuple[int, int], causal: bool) -> None:
-    rows = [row for row in record["measurements"] if (row["Hq"], row["Hkv"], row["causal"]) == (*heads, causal)]
-    names = list(dict.fromkeys(row["name"] for row in record["measurements"]))
+def _panel(axes, measured: list[dict], heads: tuple[int, int], causal: bool) -> None:
+    rows = [row for row in measured if (row["Hq"], row["Hkv"], row["causal"]) == (*heads, causal)]
+    names = list(dict.fromkeys(row["name"] for row in measured))
     stages = [name for name in names if any(row["name"] == name and row["kind"] == "stage" for row in rows)]
     for number, name in enumerate(names):
         curve = sorted((row for row in rows if row["name"] == name), key=lambda row: row["N"])
@@ -123,6 +126,8 @@ def _panel(axes, record: dict, heads: tuple[int, int], causal: bool) -> None:
         colour = {"peer": GREY}.get(kind, INK)
         if kind == "stage":
             colour = BLUE if name == stages[-1] else in_order(stages.index(name), len(stages))
+        if curve[0].get("way"):
+            kind, colour = "stage", ORANGE
         style = {"stage": "-", "peer": "--"}.get(kind, ":")
         lengths, values = [row["N"] for row in curve], [row["tflops_per_gpu"] for row in curve]
         marker = MARKERS[number % len(MARKERS)]

@@ -56,6 +56,7 @@ uint32_t order_bits(const Instruction &in) {
     if (in.has("release")) bits |= kRelease;
     if (in.has("cta") || in.has("cluster")) bits |= kTeamScope;
     if (in.has("sys") || in.has("volatile") || in.has("mmio")) bits |= kSystemScope;
+    if (in.has("nc")) bits |= kNoncoherent;
     return bits;
 }
 

@@ -116,6 +116,79 @@ KERNEL(transposed_in_place) {
     out[at] = value + i;  //! transposed_in_place global_race: nothing orders the two
 }
 
+// ---- the non-coherent cache ----
+
+KERNEL(neighbour_by_ldg) {
+    PLACE
+    const unsigned before = __ldg(out + i);  // it may be written afterwards
+    out[i] = before + in[i] + t;  //~ neighbour_by_ldg
+    __syncthreads();
+    const unsigned *from = out + b * 64 + (t + 1) % 64;
+    if constexpr (mended) out[i + 512] = *from;
+    else out[i + 512] = __ldg(from);  //! neighbour_by_ldg noncoherent_read: ld.global.nc | no barrier or fence makes it see | another launch
+}
+
+KERNEL(own_word_by_ldg) {
+    PLACE
+    out[i] = in[i] + 7;  //~ own_word_by_ldg
+    __threadfence();
+    if constexpr (mended) out[i + 512] = out[i];
+    else out[i + 512] = __ldg(out + i);  //! own_word_by_ldg noncoherent_read: that cache holds what nobody writes
+}
+
+KERNEL(last_block_by_ldg) {
+    PLACE
+    __shared__ bool last;
+    if (t == 0) {
+        out[b + 1] = in[i] + b;  //~ last_block_by_ldg
+        FENCE();
+        last = atomicAdd(flags, 1) == gridDim.x - 1;
+        FENCE();
+    }
+    __syncthreads();
+    if (!last || t) return;
+    unsigned sum = 0;
+    for (unsigned k = 0; k < gridDim.x; ++k) {
+        if (k == b) continue;
+        if constexpr (mended) sum += out[k + 1];
+        else sum += __ldg(out + k + 1);  //! last_block_by_ldg noncoherent_read: of block | no barrier or fence makes it see
+    }
+    out[0] = sum;
+}
+
+KERNEL(seen_before_the_flag) {  // what the cache holds since the first read is old at the second
+    PLACE
+    if (t || b > 1) return;
+    if (b == 0) {
+        while (VOLATILE(flags + 1) == 0) {}
+        FENCE();
+        out[1] = 5;  //~ seen_before_the_flag
+        FENCE();
+        VOLATILE(flags) = 1;
+    } else {
+        unsigned first, second;
+        asm volatile("ld.global.nc.b32 %0, [%1];" : "=r"(first) : "l"(out + 1) : "memory");
+        FENCE();
+        VOLATILE(flags + 1) = 1 + (first == 1);
+        while (VOLATILE(flags) == 0) {}
+        FENCE();
+        if constexpr (mended) second = VOLATILE(out + 1);
+        else asm volatile("ld.global.nc.b32 %0, [%1];" : "=r"(second) : "l"(out + 1) : "memory");  //! seen_before_the_flag noncoherent_read: of block (0,0,0)
+        out[2] = second;
+    }
+}
+
+KERNEL(two_words_of_four_by_ldg) {
+    PLACE
+    out[i] = in[i] + t;  //~ two_words_of_four_by_ldg
+    __syncthreads();
+    const uint4 *from = reinterpret_cast<const uint4 *>(out + b * 64) + t % 16;
+    uint4 four;
+    if constexpr (mended) four = *from;
+    else four = __ldg(from);  //! two_words_of_four_by_ldg noncoherent_read: ld.global.nc
+    out[i + 512] = four.x + four.w;
+}
+
 // ---- flags and counters ----
 
 KERNEL(last_block_sums_without_a_fence) {
@@ -371,6 +444,11 @@ const Case cases[] = {
     CASE(stencil_in_place),
     CASE(reads_the_neighbours_result),
     CASE(transposed_in_place),
+    CASE(neighbour_by_ldg),
+    CASE(own_word_by_ldg),
+    CASE(last_block_by_ldg),
+    CASE(seen_before_the_flag),
+    CASE(two_words_of_four_by_ldg),
     CASE(last_block_sums_without_a_fence),
     CASE(fence_before_the_write),
     CASE(fence_of_one_block),
