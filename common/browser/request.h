@@ -78,8 +78,9 @@ struct Request {
 //     workspace BYTES ZEROED               of them so many are 0 before the call and have to be 0 after it; or nothing
 //     boxes Q_ROWS KV_ROWS
 //     tensor NAME BATCH HEAD ROW           of Q, K, V and O, all or none: its strides in elements. The first three are
-//                                          read from files of these names, and O is written to one; of e4m3 the
-//                                          scales of the heads, float, are in Q_scales, K_scales and V_scales
+//                                          read from files of these names, and O is written to one, log_sum_exp
+//                                          too, where there is that line; of e4m3 the scales of the heads, float, are
+//                                          in Q_scales, K_scales and V_scales
 //     launch SYMBOL GRID_X GRID_Y GRID_Z THREADS SHARED_BYTES      `early` after it, or nothing
 //     input NAME BYTES, output NAME BYTES  device memory, with a file of that name; all of them stand in place of a
 //                                          problem, and each launch has the arguments that follow it:

@@ -72,8 +72,13 @@ std::vector<char> content(const char *name) {
     return {std::istreambuf_iterator<char>(file), {}};
 }
 
+void write(const char *name, const DeviceArray &array) {
+    const std::vector<char> bytes = array.to_host<char>();
+    std::ofstream(name, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+}
+
 // Of tensors that lie in files, with any strides; of e4m3 there are files Q_scales, K_scales and V_scales besides. The
-// file O has what O's memory is to hold before the run, and gets what it holds after it.
+// file O has what O's memory is to hold before the run, and gets what it holds after it; so does log_sum_exp.
 void run_given(const Request &request, std::string_view ptx) {
     const DeviceArray Q(content("Q")), K(content("K")), V(content("V")), O(content("O")),
         workspace(request.workspace_bytes),
@@ -94,8 +99,8 @@ void run_given(const Request &request, std::string_view ptx) {
     params.workspace = workspace.data();
     params.workspace_bytes = request.workspace_bytes;
     launch_all(request, ptx, params);
-    const std::vector<char> out = O.to_host<char>();
-    std::ofstream("O", std::ios::binary).write(out.data(), static_cast<std::streamsize>(out.size()));
+    write("O", O);
+    if (request.log_sum_exp) write("log_sum_exp", log_sum_exp);
 }
 
 // The device memory of a call, by name.
@@ -133,9 +138,7 @@ class CallMemory {
 
     void write_outputs() const {
         for (const Memory &one : request_.memory) {
-            if (!one.is_output) continue;
-            const std::vector<char> out = arrays_.find(one.name)->second.to_host<char>();
-            std::ofstream(one.name, std::ios::binary).write(out.data(), static_cast<std::streamsize>(out.size()));
+            if (one.is_output) write(one.name.c_str(), arrays_.find(one.name)->second);
         }
     }
 

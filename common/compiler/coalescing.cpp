@@ -9,10 +9,13 @@ namespace {
 
 using machine::Block, machine::Function, machine::Operation;
 
+constexpr uint32_t no_variable = ~uint32_t{0};
+
 // Places in a block are numbered: operation i reads at 4 i, writes at 4 i + 1, and assembly reads still at 4 i + 2.
 struct Event {
     uint32_t block, time;
     bool is_use;
+    uint32_t copied = no_variable;  // whose value the write copies
 };
 
 class Coalescing {
@@ -28,16 +31,28 @@ class Coalescing {
         std::iota(parent_.begin(), parent_.end(), 0);
         members_.resize(count);
         for (uint32_t i = 0; i < count; ++i) members_[i] = {i};
-        for (const bool tied : {true, false})
-            for (const Block &block : function_.blocks)
-                for (const Operation &one : block.operations)
-                    if (one.is_copy && one.is_tied == tied) try_to_join(one.defined[0], one.used[0]);
+        for (const Kind kind : {Kind::tied, Kind::of_next_turn, Kind::plain})
+            for (uint32_t b = 0; b < function_.blocks.size(); ++b)
+                for (const Operation &one : function_.blocks[b].operations)
+                    if (one.is_copy && kind_of(one, b) == kind) try_to_join(one.defined[0], one.used[0]);
         std::vector<uint32_t> found(count);
         for (uint32_t i = 0; i < count; ++i) found[i] = root(i);
         return found;
     }
 
   private:
+    // In the order in which copies go away. What a loop's next turn begins with comes before what is needed after the
+    // loop, so that a new value is written to the register of the one before: wgmma may still be reading that, and this
+    // is to be seen.
+    enum class Kind { tied, of_next_turn, plain };
+
+    Kind kind_of(const Operation &one, uint32_t block) const {
+        if (one.is_tied) return Kind::tied;
+        for (const uint32_t next : function_.blocks[block].successors)
+            if (next <= block && has(live_in_[next], one.defined[0])) return Kind::of_next_turn;
+        return Kind::plain;
+    }
+
     using Set = std::vector<uint64_t>;
 
     static bool has(const Set &set, uint32_t one) { return set[one / 64] >> one % 64 & 1; }
@@ -53,7 +68,8 @@ class Coalescing {
                     const bool in_place = std::count(one.defined.begin(), one.defined.end(), variable);
                     if (one.reads_late && !in_place) events_[variable].push_back({b, 4 * i + 2, true});
                 }
-                for (const uint32_t variable : one.defined) events_[variable].push_back({b, 4 * i + 1, false});
+                const uint32_t copied = one.is_copy ? one.used[0] : no_variable;
+                for (const uint32_t variable : one.defined) events_[variable].push_back({b, 4 * i + 1, false, copied});
             }
         }
         for (auto &all : events_)
@@ -64,7 +80,8 @@ class Coalescing {
 
     void find_live() {
         const size_t count = function_.blocks.size();
-        std::vector<Set> reads(count, Set(words_)), writes(count, Set(words_)), live_in(count, Set(words_));
+        std::vector<Set> reads(count, Set(words_)), writes(count, Set(words_));
+        live_in_.assign(count, Set(words_));
         live_out_.assign(count, Set(words_));
         for (uint32_t variable = 0; variable < events_.size(); ++variable)
             for (size_t i = 0; i < events_[variable].size(); ++i) {
@@ -78,10 +95,10 @@ class Coalescing {
             for (size_t b = count; b-- > 0;) {
                 Set &out = live_out_[b];
                 for (const uint32_t next : function_.blocks[b].successors)
-                    for (size_t w = 0; w < words_; ++w) out[w] |= live_in[next][w];
+                    for (size_t w = 0; w < words_; ++w) out[w] |= live_in_[next][w];
                 for (size_t w = 0; w < words_; ++w) {
                     const uint64_t in = reads[b][w] | (out[w] & ~writes[b][w]);
-                    if (in != live_in[b][w]) live_in[b][w] = in, changed = true;
+                    if (in != live_in_[b][w]) live_in_[b][w] = in, changed = true;
                 }
             }
         }
@@ -103,10 +120,11 @@ class Coalescing {
         return has(live_out_[block], variable);
     }
 
-    // Does writing `writer` destroy a value of `other` that is still needed, or do both at once?
+    // Does writing `writer` destroy a value of `other` that is still needed, or do both at once? A copy of `other` does
+    // not: both have the same value then.
     bool destroys(uint32_t writer, uint32_t other) const {
         for (const Event &event : events_[writer]) {
-            if (event.is_use) continue;
+            if (event.is_use || event.copied == other) continue;
             if (is_live_after(other, event.block, event.time)) return true;
             for (const Event &own : events_[other])
                 if (!own.is_use && own.block == event.block && own.time == event.time) return true;
@@ -129,7 +147,7 @@ class Coalescing {
     const Function &function_;
     const size_t words_;
     std::vector<std::vector<Event>> events_;  // by variable, in order
-    std::vector<Set> live_out_;               // by block
+    std::vector<Set> live_in_, live_out_;     // by block
     std::vector<uint32_t> parent_;
     std::vector<std::vector<uint32_t>> members_;
 };

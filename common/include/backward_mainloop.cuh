@@ -128,14 +128,21 @@ struct Mainloop {
     }
 
     // Stores the warp's dS where wgmma reads it for dQ: transposed, so that a row is a query.
-    __device__ __forceinline__ void store_dS(const uint32_t (&dS)[Br / 16][4]) {
+    __device__ __forceinline__ void write_dS(const uint32_t (&dS)[Br / 16][4]) {
         shared.dS_pipeline.producer_acquire(read);  // both warpgroups have read what the buffer held
         const uint32_t address = dS_address + read.stage * dS_bytes;
 #pragma unroll
         for (int q = 0; q < Br / 16; ++q) ptx::stmatrix_x4_trans(address + q * 16 * row_bytes, dS[q]);
+    }
+    // Tells both warpgroups that the warp's dS is there. The fence waits for the stores.
+    __device__ __forceinline__ void tell_dS() {
         ptx::fence_proxy_async();  // makes this lane's writes visible to wgmma
         __syncwarp();              // every lane has made its writes visible before lane 0 arrives for the warp
         if (lane == 0) ptx::mbarrier_arrive(&shared.dS_pipeline.full[read.stage]);
+    }
+    __device__ __forceinline__ void store_dS(const uint32_t (&dS)[Br / 16][4]) {
+        write_dS(dS);
+        tell_dS();
     }
 
     __device__ void release_dS() { shared.dS_pipeline.consumer_release(dS_read, lane); }
@@ -181,11 +188,11 @@ __device__ __forceinline__ void differentiate(Scores<Br> &tile) {
     }
 }
 
-// From a tile of Q to its dS, in registers and in shared memory. dV += Pᵀ dO is under way at the end.
+// From a tile of Q to its dS, in registers. dV += Pᵀ dO is under way at the end.
 template <typename Shared, typename T, int d_head, int Br>
-__device__ __forceinline__ void compute_dS(Mainloop<Shared, T, d_head, Br> &mainloop, Scores<Br> &tile,
-                                           float (&dV)[d_head / 2], const FlashBackwardParams &params,
-                                           const KeyTile<Br, Bc> &keys, int first_query) {
+__device__ __forceinline__ void derive_dS(Mainloop<Shared, T, d_head, Br> &mainloop, Scores<Br> &tile,
+                                          float (&dV)[d_head / 2], const FlashBackwardParams &params,
+                                          const KeyTile<Br, Bc> &keys, int first_query) {
     const int warp_key = keys.first_key + mainloop.warp * 16;
     float log_sum_exp[Br / 16][4];
     mainloop.begin_dP(tile.dP);
@@ -202,5 +209,13 @@ __device__ __forceinline__ void compute_dS(Mainloop<Shared, T, d_head, Br> &main
 
     ptx::wgmma_wait<1>(tile.dP);
     differentiate<T, Br>(tile);  // beside dV
+}
+
+// The same, and dS in shared memory.
+template <typename Shared, typename T, int d_head, int Br>
+__device__ __forceinline__ void compute_dS(Mainloop<Shared, T, d_head, Br> &mainloop, Scores<Br> &tile,
+                                           float (&dV)[d_head / 2], const FlashBackwardParams &params,
+                                           const KeyTile<Br, Bc> &keys, int first_query) {
+    derive_dS(mainloop, tile, dV, params, keys, first_query);
     mainloop.store_dS(tile.dS);
 }

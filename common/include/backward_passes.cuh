@@ -7,6 +7,7 @@
 #include "launch_backward.h"
 #include "numbers.cuh"
 #include "ptx_backward.cuh"
+#include "ptx_decode.cuh"
 
 // What the kernels hand on to each other. A row tile is Br rows of Q of one head.
 struct Workspace {
@@ -70,10 +71,31 @@ __device__ __forceinline__ void store_dQ(const FlashBackwardParams &params, int 
     }
 }
 
+// Rounds and stores 8 columns of two queries that follow each other. `sums` is where the first two sums of the
+// lane's lie, in shared memory, and the next ones are 64 bytes apart: registers of different lanes held them. Lanes
+// with odd_warp take each second one first, so that no two lanes want the same bank at once.
+template <typename T>
+__device__ __forceinline__ void round_queries(const FlashBackwardParams &params, uint32_t sums, bool odd_warp, T *dQ,
+                                              int query) {
+    uint32_t first[4], second[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        const float2 x = ptx::load_shared(sums + i * 128), y = ptx::load_shared((sums ^ 64) + i * 128);
+        const uint32_t order = odd_warp ? 0x1032 : 0x3210;
+        first[i] = __byte_perm(pack<T>(x.x * params.scale, y.x * params.scale), 0, order);
+        second[i] = __byte_perm(pack<T>(x.y * params.scale, y.y * params.scale), 0, order);
+    }
+    T *const next = dQ + params.dQ.stride_row;
+    if (query < params.Nq) *reinterpret_cast<uint4 *>(dQ) = make_uint4(first[0], first[1], first[2], first[3]);
+    if (query + 1 < params.Nq)
+        *reinterpret_cast<uint4 *>(next) = make_uint4(second[0], second[1], second[2], second[3]);
+}
+
 // What the products need of O: D = rowsum(dO * O), and the log-sum-exp in base 2. Also zeros the sums of dQ, unless
 // zeros_sums is false. grid: (rows of a head's row tiles / 256 * lanes, Hq, B); d_head / 8 lanes work on a row.
 template <typename T, int d_head, int Br, bool zeros_sums>
 __global__ void __launch_bounds__(256) prepare_kernel(const FlashBackwardParams params, const Workspace workspace) {
+    if constexpr (!zeros_sums) ptx::let_next_launch_begin();  // with the set-up of its blocks
     constexpr int lanes = d_head / 8;
     const int row = blockIdx.x * (256 / lanes) + threadIdx.x / lanes;
     const int column = threadIdx.x % lanes * 8;

@@ -3,6 +3,7 @@
 
 #include "attention_backward.h"
 #include "numbers.cuh"
+#include "ptx_hopper.cuh"
 
 template <typename T>
 __device__ inline T *first_row(const FlashTensor &tensor, int batch, int head, int row) {
@@ -47,5 +48,30 @@ __device__ __forceinline__ void store_rows(T *rows, int64_t stride_row, int coun
                 *reinterpret_cast<uint4 *>(address) = make_uint4(pieces[0], pieces[1], pieces[2], pieces[3]);
             }
         }
+    }
+}
+
+// The same by way of shared memory, as stage tma_store does with O: the lanes exchange nothing, and TMA stores the rows
+// while the warp goes on. It writes no row past the end of dK or dV.
+template <typename T, int panels, int panel>
+__device__ __forceinline__ void send_rows(const CUtensorMap &map, T (&staging)[panels][16][panel],
+                                          const float (&X)[panels * panel / 2], float scale, int first, int head,
+                                          int batch, int lane) {
+    if (lane == 0) ptx::tma_store_wait_read<0>();  // TMA has read what lay here before
+    __syncwarp();
+    const uint32_t row_address = ptx::shared_address(staging[0][lane % 16]);
+#pragma unroll
+    for (int n = 0; n < panels * panel / 8; n += 2) {  // 16 columns: lanes 0-15 give the row addresses of the first 8
+        uint32_t pieces[4];
+#pragma unroll
+        for (int k = 0; k < 4; ++k) pieces[k] = pack<T>(X[4 * n + 2 * k] * scale, X[4 * n + 2 * k + 1] * scale);
+        const int chunk = (n % 8 + lane / 16) ^ lane % 8;  // TMA takes chunk c of row r from position c ^ (r % 8)
+        ptx::stmatrix_x4(row_address + (n / 8 * 16 * panel + chunk * 8) * sizeof(T), pieces);
+    }
+    ptx::fence_proxy_async();  // makes this lane's writes visible to TMA
+    __syncwarp();              // every lane has made its writes visible before lane 0 starts TMA
+    if (lane == 0) {
+        ptx::tma_store(&map, staging, 0, first, 0, head, batch);
+        ptx::tma_store_commit();
     }
 }

@@ -31,6 +31,22 @@ __device__ inline void bulk_load(void *shared, const void *global, uint32_t byte
                  : "memory");
 }
 
+// cp.async.bulk.prefetch.tensor: has a box of the tensor, described as for tma_load, brought into L2. Nothing waits for
+// it.
+__device__ inline void tma_prefetch(const CUtensorMap *map, int c0, int c1, int c2, int c3, int c4) {
+    asm volatile("cp.async.bulk.prefetch.tensor.5d.L2.global.tile [%0, {%1, %2, %3, %4, %5}];" ::"l"(map), "r"(c0),
+                 "r"(c1), "r"(c2), "r"(c3), "r"(c4)
+                 : "memory");
+}
+
+// ld.shared.v2.f32: two numbers from an address in shared memory, a multiple of 8 bytes. The compiler leaves loads in
+// their order: with few registers it would else do one and its arithmetic before the next.
+__device__ inline float2 load_shared(uint32_t address) {
+    float2 two;
+    asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(two.x), "=f"(two.y) : "r"(address) : "memory");
+    return two;
+}
+
 // red.global.add.v4.f32: adds four numbers to those at `sums`, a multiple of 16 bytes, in L2. The thread does not wait.
 __device__ inline void reduce_add(float4 *sums, float x0, float x1, float x2, float x3) {
     asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(sums), "f"(x0), "f"(x1), "f"(x2), "f"(x3)

@@ -1,4 +1,4 @@
-// PTX instructions that only decode stages use, one documented function each, as in ptx.cuh.
+// PTX instructions that decode stages use, one documented function each, as in ptx.cuh.
 #pragma once
 
 #include <cuda.h>  // CUtensorMap

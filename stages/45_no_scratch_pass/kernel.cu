@@ -13,13 +13,13 @@
 #include "gradient_rows.cuh"
 #include "key_tile.cuh"
 #include "launch_backward.h"
+#include "launch_decode.h"
 #include "pipeline.cuh"
 #include "ptx_backward.cuh"
 #include "query_loads.cuh"
 
-constexpr int converters = 2;    // warps that round dQ and do nothing else
-constexpr int piece_stages = 2;  // pieces of dQ that a converter has on their way
-constexpr int last_heads = 8;    // whose units are handed out together
+constexpr int converters = 2;  // warps that round dQ and do nothing else
+constexpr int last_heads = 8;  // whose units are handed out together
 
 // The numbers behind Workspace::counter, all 0 between calls. A head is one of K and V here, with the heads of Q that
 // share it.
@@ -30,11 +30,14 @@ struct Counters {
     __device__ int *units_added() { return reinterpret_cast<int *>(this + 1); }
 };
 
-// A converting warp's place in shared memory.
-template <typename T>
-struct Pieces {
-    float4 sums[piece_stages][256];  // pieces of dQ's sums
-    T rows[16 * panel];              // a piece, rounded
+// What one warpgroup has added of a row tile of dQ, as it lies in global memory: the sums of 64 queries and 64 columns.
+struct Part {
+    float sums[64 * 64];
+};
+
+// What TMA loads from, and stores to.
+struct Maps : BackwardMaps {
+    CUtensorMap dK, dV;
 };
 
 // A block's shared memory. TMA and wgmma want each tile at a multiple of 1,024 bytes.
@@ -43,14 +46,15 @@ struct SharedStorage {
     T K[Bc * d_head], V[Bc * d_head];  // each [d_head / panel][Bc][panel]
     T Q[stages][Br * d_head];          // each [d_head / panel][Br][panel]
     T dO[stages][Br * d_head];         // the same
-    Pieces<T> pieces[converters];
-    T dS[dS_stages][Br * Bc];  // each [Bc / panel][Br][panel]: a row for each query, a panel for each warpgroup
+    T dS[dS_stages][Br * Bc];          // each [Bc / panel][Br][panel]: a row for each query, a panel for each warpgroup
+    T rows[4 * consumers][d_head / panel][16][panel];  // each warp's rows of dV, then of dK
+    Part parts[converters];
     float log_sum_exp[stages][Br], D[stages][Br];  // in statistics_position's order
     Pipeline<1> K_pipeline, V_pipeline;
     Unit units[unit_stages];
     Pipeline<unit_stages> unit_pipeline;
     uint64_t unit_added[unit_stages];  // completes a phase when all of the unit's additions to dQ are on their way
-    uint64_t piece_full[converters + 4 * consumers][piece_stages];
+    uint64_t part_full[converters + 4 * consumers];
     Pipeline<stages> Q_pipeline, dO_pipeline;
     Pipeline<dS_stages> dS_pipeline;  // all consumer warps fill a buffer, and all read it
 };
@@ -71,13 +75,23 @@ __device__ inline Unit next_unit(const FlashBackwardParams &params, Counters *co
 }
 
 // The last of the warps that use the counters leaves zeros. The first fence orders this warp's accesses before its
-// number; the second orders the zeros after everybody's.
-__device__ inline void finish_counting(const FlashBackwardParams &params, Counters *counters) {
+// number; the second orders the zeros after everybody's. lanes: how many of a warp call this.
+template <int lanes>
+__device__ inline void finish_counting(const FlashBackwardParams &params, Counters *counters, int lane) {
     constexpr int warps = 2 + converters + 4 * consumers;  // the producer's, the one that tells, and all that convert
-    __threadfence();
-    if (atomicAdd(&counters->warps_done, 1) != warps * static_cast<int>(gridDim.x) - 1) return;
-    __threadfence();
-    for (int head = 0; head < params.B * params.Hkv; ++head) counters->units_added()[head] = 0;
+    int number = 0;
+    if (lane == 0) {
+        __threadfence();
+        number = atomicAdd(&counters->warps_done, 1);
+        __threadfence();
+    }
+    if constexpr (lanes == 32) {
+        number = __shfl_sync(0xffffffff, number, 0);
+        __syncwarp();  // orders the other lanes' zeros after lane 0's fence
+    }
+    if (number != warps * static_cast<int>(gridDim.x) - 1) return;
+    for (int head = lane; head < params.B * params.Hkv; head += lanes) counters->units_added()[head] = 0;
+    if (lane > 0) return;
     counters->next_unit = 0;
     counters->next_part = 0;
     atomicExch(&counters->warps_done, 0);
@@ -115,6 +129,8 @@ struct Producer {
             const Unit unit = next_unit(params, counters);
             announce(unit);
             if (!unit.valid()) break;
+            // K has no place yet. When it has one, its bytes are in L2.
+            ptx::tma_prefetch(&maps.K, 0, unit.key_tile * Bc, 0, unit.kv_head, unit.batch);
             const KeyTile<Br, Bc> keys(params, unit.key_tile, unit.kv_head, unit.batch);
             // The consumers read K last of all: the others' places are free before its is.
             QueryTile tile = keys.begin();
@@ -132,7 +148,7 @@ struct Producer {
             ptx::mbarrier_arrive(&shared.unit_added[unit_write.stage]);
             unit_write.advance();
         }
-        finish_counting(params, counters);
+        finish_counting<1>(params, counters, 0);
     }
 };
 
@@ -154,86 +170,56 @@ __device__ void tell(Shared &shared, const FlashBackwardParams &params, Counters
         shared.unit_pipeline.consumer_release(unit_read, 0);
         ptx::add_release(counters->units_added() + unit.batch * params.Hkv + unit.kv_head, 1);
     }
-    finish_counting(params, counters);
+    finish_counting<1>(params, counters, 0);
 }
 
-// A warp that rounds and stores dQ. It takes one part after the other: what one warpgroup has added of a row tile. A
-// piece of it is 16 queries and 64 columns.
+// A warp that rounds and stores dQ. It takes one part after the other, in the order of the heads.
 template <typename T, int d_head, int Br, bool stores_dQ>
 struct Converter {
     static constexpr int columns = dQ_columns<d_head, Br>;  // queries of a part
-    static constexpr int part_pieces = columns / 16;
+    static_assert(sizeof(Part) == columns * 64 * sizeof(float));
 
-    Pieces<T> &pieces;
-    uint64_t *const full;  // [piece_stages]
+    Part &loaded;
+    uint64_t *const full;
     const FlashBackwardParams &params;
     const Workspace &workspace;
     const int lane;
-    PipelineState<piece_stages> load_state, read_state;
+    uint32_t phase = 0;
 
-    __device__ void load_piece(const float4 *sums) {
-        ptx::mbarrier_arrive_expect_tx(&full[load_state.stage], 4096);
-        ptx::bulk_load(pieces.sums[load_state.stage], sums, 4096, &full[load_state.stage]);
-    }
-
-    // Rounds a piece and stores it transposed, so that a row is a query: the 16-byte chunk c of row r at c ^ (r % 8).
-    __device__ void round_piece(const float4 *piece) {
-        const int row = lane / 16 * 8 + lane % 8;
-#pragma unroll 1
-        for (int warp = 0; warp < 4; ++warp) {  // of the warpgroup that made the sums: 16 columns
-            uint32_t matrix[4];
-#pragma unroll
-            for (int k = 0; k < 2; ++k) {
-                const float4 four = piece[k * 128 + warp * 32 + lane];
-                matrix[2 * k] = pack<T>(four.x * params.scale, four.y * params.scale);
-                matrix[2 * k + 1] = pack<T>(four.z * params.scale, four.w * params.scale);
-            }
-            const int chunk = (warp * 2 + lane / 8 % 2) ^ row % 8;
-            ptx::stmatrix_x4_trans(ptx::shared_address(pieces.rows + row * panel + chunk * 8), matrix);
+    // Rounds the part's sums, and leaves zeros where they were.
+    __device__ void round_part(int part, int row_tile) {
+        float4 *const sums = workspace.dQ + int64_t{part} * (columns * 16);
+        if (lane == 0) {
+            ptx::mbarrier_arrive_expect_tx(full, sizeof(Part));
+            ptx::bulk_load(loaded.sums, sums, sizeof(Part), full);
         }
-        __syncwarp();  // every lane has stored its part of the rows before they are read
-    }
-
-    // Stores the piece's 16 rows of dQ, as far as there are so many, and zeros where its sums were.
-    __device__ void store_piece(T *dQ, int count, float4 *sums) {
+        // A warp of the consumers held 16 columns of dQ, and a lane of it two queries and columns 8 apart. Here a lane
+        // takes 8 columns of these queries: a chunk of 16 bytes of a row.
+        const int chunk = lane % 4 + lane / 16 * 4, warp = chunk / 2, pair = lane / 4 % 4;
+        const int half = part % consumers, head = part / consumers / ((params.Nq + Br - 1) / Br);
+        int query = row_tile * Br + (d_head == 128 ? 0 : half * columns) + 2 * pair;
+        T *dQ = first_row<T>(params.dQ, head / params.Hq, head % params.Hq, query) +
+                (d_head == 128 ? half * panel : 0) + chunk * 8;
+        uint32_t address = ptx::shared_address(loaded.sums) + warp * 512 + warp % 2 * 64 + pair * 16 + chunk % 2 * 8;
+        ptx::mbarrier_wait(full, phase);
+        phase ^= 1;
 #pragma unroll 1
-        for (int i = 0; i < 4; ++i) {
-            const int row = i * 4 + lane / 8;
-            const T *const from = pieces.rows + row * panel + (lane % 8 ^ row % 8) * 8;
-            if (row < count) {
-                const uint4 eight = *reinterpret_cast<const uint4 *>(from);
-                *reinterpret_cast<uint4 *>(dQ + row * params.dQ.stride_row + lane % 8 * 8) = eight;
-            }
+        for (int i = 0; i < columns / 8; ++i) {  // 8 queries
+            round_queries<T>(params, address, warp % 2, dQ, query);
+            address += sizeof(Part) / (columns / 8);
+            dQ += 8 * params.dQ.stride_row;
+            query += 8;
         }
-#pragma unroll 1
-        for (int i = 0; i < 8; ++i) sums[i * 32 + lane] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-        __syncwarp();  // every lane has read its rows before the next piece overwrites them
+        __syncwarp();  // every lane has read its sums: they may be overwritten, and lane 0 has seen them arrive
+#pragma unroll 4
+        for (int i = 0; i < columns / 2; ++i) sums[i * 32 + lane] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     }
 
     __device__ void convert(int part) {
-        const int row_tiles = (params.Nq + Br - 1) / Br;
-        const int half = part % consumers, row_tile = part / consumers % row_tiles;
-        const int head = part / consumers / row_tiles;  // of Q, counted over all batches
-        const int first_query = row_tile * Br + (d_head == 128 ? 0 : half * columns);
-        float4 *const sums = workspace.dQ + int64_t{part} * (columns / 8 * 128);
-        T *const dQ = first_row<T>(params.dQ, head / params.Hq, head % params.Hq, first_query) +
-                      (d_head == 128 ? half * panel : 0);
-        const int summed = stores_dQ && has_one_unit<Br, Bc>(params, row_tile) ? 0 : part_pieces;
-        if (summed > 0 && lane == 0) load_piece(sums);
-        if (summed > 0) load_state.advance();
-#pragma unroll 1
-        for (int piece = 0; piece < summed; ++piece) {
-            if (piece + 1 < part_pieces) {
-                if (lane == 0) load_piece(sums + (piece + 1) * 256);
-                load_state.advance();
-            }
-            ptx::mbarrier_wait(&full[read_state.stage], read_state.phase);
-            round_piece(pieces.sums[read_state.stage]);
-            read_state.advance();
-            store_piece(dQ + piece * 16 * params.dQ.stride_row, params.Nq - first_query - piece * 16,
-                        sums + piece * 256);
-        }
-        if (half == 0) {  // nobody needs the row tile's statistics any more
+        const int row_tile = part / consumers % ((params.Nq + Br - 1) / Br);
+        const bool stored = stores_dQ && has_one_unit<Br, Bc>(params, row_tile);
+        if (!stored) round_part(part, row_tile);
+        if (part % consumers == 0) {  // nobody needs the row tile's statistics any more
             float *const statistics = workspace.statistics + int64_t{part / consumers} * 2 * Br;
             for (int i = lane; i < 2 * Br; i += 32) statistics[i] = 0.0f;
         }
@@ -259,7 +245,7 @@ struct Converter {
             convert(part);
         }
         __syncwarp();
-        if (lane == 0) finish_counting(params, counters);
+        finish_counting<32>(params, counters, lane);
     }
 };
 
@@ -276,8 +262,7 @@ __device__ __forceinline__ void finish_unit(Mainloop<SharedStorage<T, d_head, Br
 // grid: as many blocks as multiprocessors, or as units if they are fewer
 template <typename T, int d_head, int Br, bool stores_dQ>
 __global__ void __launch_bounds__(threads, 1)
-    backward_kernel(const FlashBackwardParams params, const __grid_constant__ BackwardMaps maps,
-                    const Workspace workspace) {
+    backward_kernel(const FlashBackwardParams params, const __grid_constant__ Maps maps, const Workspace workspace) {
     extern __shared__ __align__(1024) unsigned char shared_bytes[];
     using Shared = SharedStorage<T, d_head, Br>;
     Shared &shared = *reinterpret_cast<Shared *>(shared_bytes);
@@ -297,11 +282,11 @@ __global__ void __launch_bounds__(threads, 1)
         }
         for (int stage = 0; stage < unit_stages; ++stage)
             ptx::mbarrier_init(&shared.unit_added[stage], 4 * consumers + 1);  // the producer arrives, too
-        for (auto &full : shared.piece_full)
-            for (uint64_t &barrier : full) ptx::mbarrier_init(&barrier, 1);
+        for (uint64_t &full : shared.part_full) ptx::mbarrier_init(&full, 1);
         ptx::fence_mbarrier_init();
     }
-    __syncthreads();  // no thread may wait at a barrier before it is initialised
+    ptx::wait_for_launch_before();  // it computes the statistics
+    __syncthreads();                // no thread may wait at a barrier before it is initialised
 
     // The producer warpgroup gives most of its registers back. One thread loads, one tells, two warps convert.
     if (warpgroup == consumers) {
@@ -311,7 +296,7 @@ __global__ void __launch_bounds__(threads, 1)
         if (role == 0 && lane == 0) Producer<T, d_head, Br>{shared, params, maps, workspace}.run();
         if (role == 1 && lane == 0) tell(shared, params, counters);
         using Converting = Converter<T, d_head, Br, stores_dQ>;
-        if (role >= 2) Converting{shared.pieces[role - 2], shared.piece_full[role - 2], params, workspace, lane}.run();
+        if (role >= 2) Converting{shared.parts[role - 2], &shared.part_full[role - 2], params, workspace, lane}.run();
         return;
     }
 
@@ -335,8 +320,10 @@ __global__ void __launch_bounds__(threads, 1)
 
         // There is no dQ to compute beside the first tile's dK: each dQ is that of the tile before.
         QueryTile tile = keys.begin();
-        compute_dS(mainloop, scores, dV, params, keys, tile.row_tile * Br);
+        derive_dS(mainloop, scores, dV, params, keys, tile.row_tile * Br);
+        mainloop.write_dS(scores.dS);
         mainloop.issue_dK(dK, scores.dS);
+        mainloop.tell_dS();
         ptx::wgmma_wait<0>(dK, dV, scores.dS, scores.P);
         mainloop.release_dO();
         mainloop.release_Q();
@@ -345,12 +332,14 @@ __global__ void __launch_bounds__(threads, 1)
         keys.advance(tile);
         if (!keys.contains(tile) && lane == 0) ptx::mbarrier_arrive(&shared.V_pipeline.empty[0]);
         while (keys.contains(tile)) {
-            compute_dS(mainloop, scores, dV, params, keys, tile.row_tile * Br);
+            derive_dS(mainloop, scores, dV, params, keys, tile.row_tile * Br);
+            mainloop.write_dS(scores.dS);
             const QueryTile computed = tile;
             keys.advance(tile);
             if (!keys.contains(tile) && lane == 0) ptx::mbarrier_arrive(&shared.V_pipeline.empty[0]);  // dP is done
             mainloop.issue_dQ(dQ);
             mainloop.issue_dK(dK, scores.dS);
+            mainloop.tell_dS();  // beside dQ and dK: nobody needs this tile's dS before the next tile
             ptx::wgmma_wait<1>(dQ, dV, scores.P);
             mainloop.release_dO();
             mainloop.release_dS();
@@ -364,31 +353,29 @@ __global__ void __launch_bounds__(threads, 1)
             mainloop.release_Q();
         }
         mainloop.issue_dQ(dQ);
+        const int first = keys.first_key + warp * 16;
+        send_rows(maps.dV, shared.rows[warp], dV, 1.0f, first, keys.kv_head, keys.batch, lane);  // beside dQ
         ptx::wgmma_wait<0>(dQ);
         mainloop.release_dS();
         mainloop.shared.K_pipeline.consumer_release(mainloop.keys_read, lane);  // V is free since its last product
+        // Before the additions: what follows them into shared memory waits for them.
+        send_rows(maps.dK, shared.rows[warp], dK, params.scale, first, keys.kv_head, keys.batch, lane);
         if (alone)
             store_dQ<T, d_head, Br>(params, previous, dQ, warp, lane);
         else
             add_dQ(workspace, previous, dQ);
         finish_unit<T, d_head, Br>(mainloop);
-
-        const int first = keys.first_key + warp * 16;
-        const int count = params.Nkv - first;  // rows from here to the end of dK and dV
-        store_rows<T, d_head>(first_row<T>(params.dK, keys.batch, keys.kv_head, first), params.dK.stride_row, count, dK,
-                              params.scale, lane);
-        store_rows<T, d_head>(first_row<T>(params.dV, keys.batch, keys.kv_head, first), params.dV.stride_row, count, dV,
-                              1.0f, lane);
     }
+    if (lane == 0) ptx::tma_store_wait_read<0>();  // the warp's rows are read before anything else comes there
 
-    // When no unit is left, the consumers convert, too. Their pieces lie where K, V, Q and dO lay, once both warpgroups
-    // have read these.
-    static_assert(4 * consumers * sizeof(Pieces<T>) <= offsetof(Shared, pieces));
+    // When no unit is left, the consumers convert, too. Their parts lie where the tiles lay, once both warpgroups have
+    // read these.
+    static_assert(4 * consumers * sizeof(Part) <= offsetof(Shared, parts));
     ptx::barrier_sync(1, 128 * consumers);
     const int thread = ptx::thread_number();
-    Pieces<T> &pieces = reinterpret_cast<Pieces<T> *>(&shared)[thread / 32];
-    uint64_t *const full = shared.piece_full[converters + thread / 32];
-    Converter<T, d_head, Br, stores_dQ>{pieces, full, params, workspace, thread % 32}.run();
+    Part &loaded = reinterpret_cast<Part *>(&shared)[thread / 32];
+    uint64_t *const full = &shared.part_full[converters + thread / 32];
+    Converter<T, d_head, Br, stores_dQ>{loaded, full, params, workspace, thread % 32}.run();
 }
 
 // ---- launch ----
@@ -409,7 +396,7 @@ static flash::BackwardTraits traits_of(const FlashBackwardParams &params) {
 }
 
 template <typename T, int d_head>
-static flash::TypedKernel<FlashBackwardParams, BackwardMaps, Workspace> main_pass(const FlashBackwardParams &params) {
+static flash::TypedKernel<FlashBackwardParams, Maps, Workspace> main_pass(const FlashBackwardParams &params) {
     constexpr int Br = rows_of_tile(d_head);
     const bool stores_dQ = params.causal && params.Nkv <= 4 * Bc;  // the branch in the loop pays where loops are short
     return {.entry = stores_dQ ? backward_kernel<T, d_head, Br, true> : backward_kernel<T, d_head, Br, false>,
@@ -421,14 +408,16 @@ static flash::TypedKernel<FlashBackwardParams, BackwardMaps, Workspace> main_pas
 template <typename T, int d_head>
 static FlashStatus run(const FlashBackwardParams &params, cudaStream_t stream) {
     constexpr int Br = rows_of_tile(d_head);
-    BackwardMaps maps;
-    const FlashStatus status = make_backward_maps(params, Br, Bc, maps);
+    const flash::TensorShape keys{params.B, params.Hkv, params.Nkv, params.d_head, params.dtype};
+    Maps maps;
+    FlashStatus status = make_backward_maps(params, Br, Bc, maps);
+    if (status == FLASH_OK) status = flash::make_tensor_map("dK", params.dK, keys, 16, maps.dK);
+    if (status == FLASH_OK) status = flash::make_tensor_map("dV", params.dV, keys, 16, maps.dV);
     if (status != FLASH_OK) return status;
     const Workspace workspace = workspace_of<Br>(params);
-    return flash::KernelQueue(stream)
-        .add(prepare_pass<T, d_head, Br, false>(params), params, workspace)
-        .add(main_pass<T, d_head>(params), params, maps, workspace)
-        .status();
+    status = flash::KernelQueue(stream).add(prepare_pass<T, d_head, Br, false>(params), params, workspace).status();
+    return status == FLASH_OK ? flash::launch_early(main_pass<T, d_head>(params), stream, params, maps, workspace)
+                              : status;
 }
 
 extern "C" FlashStatus flash_backward(const FlashBackwardParams *params, cudaStream_t stream) {

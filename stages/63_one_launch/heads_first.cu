@@ -421,7 +421,7 @@ extern "C" FlashStatus flash_ring(const FlashRingParams *params, const FlashRank
     return flash::ring_call([&] {
         check_sizes(params, 0);
         flash::check_ring(params, ranks, limits, describe);
-        flash::check_own_kernel(params, ranks, limits);
+        flash::check_own_kernel(params, ranks, limits);  // with two kernels on a GPU not all blocks would run at once
         flash::RingQueue ring(*params, ranks);
         queue(ring);
     });

@@ -41,3 +41,34 @@ def test_lines_lead_to_the_source_and_through_inlined_calls():
     codes = [int(number) for number in re.findall(r"\d+", name.replace(".b8", ""))]
     assert bytes(codes) == b"greatest_divisor\0"
     assert re.search(rf"\.loc {file} {call} \d+\n", ptx)
+
+
+REPLACED = """target triple = "nvptx64-nvidia-cuda"
+define ptx_kernel void @k(ptr addrspace(1) %out, i32 %count) #0 {
+entry:
+  %first = tail call i32 asm sideeffect "first $0;", "=r"()
+  %none = icmp slt i32 %count, 1
+  br i1 %none, label %exit, label %body
+body:
+  %value = phi i32 [ %first, %entry ], [ %next, %body ]
+  %i = phi i32 [ 0, %entry ], [ %more, %body ]
+  tail call void asm sideeffect "reads $0;", "r"(i32 %value)
+  %next = tail call i32 asm sideeffect "writes $0;", "=r"()
+  %more = add i32 %i, 1
+  %goes_on = icmp slt i32 %more, %count
+  br i1 %goes_on, label %body, label %exit
+exit:
+  %last = phi i32 [ %first, %entry ], [ %next, %body ]
+  store i32 %last, ptr addrspace(1) %out, align 4
+  ret void
+}
+attributes #0 = { "target-cpu"="sm_90a" "target-features"="+ptx87" }
+"""
+
+
+def test_a_variable_that_a_loop_replaces_has_one_register():
+    """Also where its last value is asked for after the loop: what is written while wgmma reads the value before is
+    written to the register that it reads."""
+    ptx = ir_to_ptx(REPLACED)
+    registers = {word: re.search(rf"{word} (%r\d+);", ptx)[1] for word in ("first", "reads", "writes")}
+    assert len(set(registers.values())) == 1, ptx

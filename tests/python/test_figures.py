@@ -85,7 +85,7 @@ def measured(monkeypatch, tmp_path):
         ],
         "ring": [
             {"name": "63_one_launch", "kind": "stage", "kernel_sha256": stages.entry("one_launch").kernel_hash()}
-            | {"N": 65536, "Hq": 16, "Hkv": 16, "causal": True, "tflops_per_gpu": 700.0, "of_ideal": 0.95}
+            | {"N": 65536, "ranks": 2, "Hq": 16, "Hkv": 16, "causal": True, "tflops_per_gpu": 700.0, "of_ideal": 0.95}
         ],
         "decode": [
             {"name": packed_gqa.name, "kind": "stage", "kernel_sha256": packed_gqa.kernel_hash()} | shape,

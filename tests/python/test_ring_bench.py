@@ -40,6 +40,11 @@ def test_a_long_call_is_timed_alone_and_less_often():
     assert longer.rounds == 2 and longer.seconds(800.0) == pytest.approx(0.96)
 
 
+def test_a_problem_is_begun_only_where_there_is_time_for_it():
+    short, long = (ring_bench.Settings(lengths=(N,)).problems(4)[0] for N in (16384, 524288))
+    assert 5 < ring_bench.least_seconds(short, 20) < 5.02 and 12 < ring_bench.least_seconds(long, 20) < 15
+
+
 @pytest.mark.parametrize("ranks", (2, 3, 4, 8))
 def test_links_are_timed_between_all_pairs(ranks):
     patterns = ring_bench.link_patterns(ranks)
@@ -151,6 +156,15 @@ def test_pages_and_picture(record, monkeypatch):
         "16/16 heads, full", "16/16 heads, causal", "32/8 heads, full", "32/8 heads, causal",
     ]  # fmt: skip
     assert all(len(one.lines) == 5 for one in axes)
+
+
+def test_another_way_is_stale_when_its_file_has_changed():
+    stage = stages.entry(63)
+    row = {"name": "63 heads first", "kind": "variant", "way": "heads_first"}
+    row |= {"kernel_sha256": stage.way_hash("heads_first")}
+    assert stage.ways == ["heads_first"] and not recorded.is_stale(row)
+    assert recorded.is_stale(row | {"kernel_sha256": "0"}) and recorded.is_stale(row | {"way": "rows_first"})
+    assert not recorded.is_stale({"name": "63 K and V there", "kind": "variant"})
 
 
 def test_rows_of_another_number_of_gpus_stay(record, tmp_path, monkeypatch):

@@ -9,7 +9,7 @@ import { pathToFileURL } from "url";
 
 const [folder, answers] = process.argv.slice(2);
 const load = (name) => import(pathToFileURL(path.join(folder, name)));
-const [{ judge, summary }, { taken }, { runCase }] = await Promise.all(["judge.js", "exercise.js", "case.js"].map(load));
+const [{ judge, summary }, { taken }, { Prepared, runCase }] = await Promise.all(["judge.js", "exercise.js", "case.js"].map(load));
 
 // Emscripten's scripts take node for its older kind of modules.
 Object.assign(globalThis, { __dirname: folder, __filename: path.join(folder, "script.js") });
@@ -43,6 +43,8 @@ async function simulate({ ptx, request, files, outputs }) {
     print: (line) => said.push(line),
     printErr: (line) => said.push(line),
   });
+  // It listens to node's errors, which would keep each instance, with its memory, to the end.
+  for (const event of ["uncaughtException", "unhandledRejection"]) process.removeAllListeners(event);
   const put = (string) => {
     const bytes = one.lengthBytesUTF8(string) + 1, at = one._malloc(bytes);
     one.stringToUTF8(string, at, bytes);
@@ -54,8 +56,12 @@ async function simulate({ ptx, request, files, outputs }) {
   return { result, said, written };
 }
 
+// Stages' files by name, and what their cases have before a kernel runs: drawn once for all answers.
+const stages = new Map(), prepared = new Map();
+const once = (map, key, make) => map.get(key) ?? map.set(key, make()).get(key);
+
 for (const { key, stage: file, exercise: name, text } of JSON.parse(fs.readFileSync(answers))) {
-  const stage = JSON.parse(fs.readFileSync(path.join(folder, "exercises", `${file}.json`)));
+  const stage = once(stages, file, () => JSON.parse(fs.readFileSync(path.join(folder, "exercises", `${file}.json`))));
   const compile = (source, instances) => ask({ stage: stage.id, source, instances });
   if (name === null) {
     const { words = "" } = await compile(text, stage.instances);
@@ -64,10 +70,11 @@ for (const { key, stage: file, exercise: name, text } of JSON.parse(fs.readFileS
   }
   const exercise = stage.exercises.find((one) => one.name === name) ?? { kind: "mend", start: "" };
   const { source, line, isStub, remarks } = taken(stage, exercise, text);
+  const started = (ptx, one) =>
+    runCase({ ptx, one, stage, prepared: once(prepared, one, () => new Prepared(one, stage)) }, simulate);
+  // A case runs when it is waited for.
   const run = (ptx, cases) => ({
-    get results() {
-      return cases.map((one) => ({ then: (resolve, reject) => runCase({ ptx, one, stage }, simulate).then(resolve, reject) }));
-    },
+    results: cases.map((one) => ({ then: (resolve, reject) => started(ptx, one).then(resolve, reject) })),
     end: () => {},
   });
   const findings = isStub ? [] : await judge(stage, source, line, { compile, run, say: () => {} });

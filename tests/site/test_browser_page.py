@@ -72,7 +72,7 @@ def test_webassembly_in_node_equals_this_machine(one, shipped, tmp_path):
 
 # What the page of exercises alone loads.
 TO_WRITE = ("write", "judge", "diagnosis", "technique", "progress", "exercise", "attention", "normal", "case",
-            "overlap", "decode", "gradients", "sums")  # fmt: skip
+            "overlap", "forward", "decode", "gradients", "sums")  # fmt: skip
 
 
 def test_the_files_are_small_enough_and_name_no_folder_of_this_machine(shipped):
@@ -376,6 +376,7 @@ def test_a_narrow_screen_shows_one_source_and_nothing_wider_than_itself(edited):
     assert edited["shown"] == [True, False]
     assert [width for width, _ in edited["narrow"]] == [width for _, width in edited["narrow"]]
     assert 0 < edited["fold"][0] < edited["fold"][1] < 800
+    assert edited["seen"] == [True] * 4, "what a tab shows is in the window once it is chosen"
 
 
 @pytest.fixture(scope="module", params=(chromium, firefox), ids=lambda program: program.__name__)

@@ -210,8 +210,17 @@ def test_each_stage_with_exercises_is_on_the_page_or_has_a_sentence():
 
 
 def test_stages_without_exercises_are_named_on_their_page():
-    without = [one.id for one in stages.all_parts() if not exercise.exercises(one)]
-    assert without and f"Stages without exercises: {', '.join(without)}." in page_exercises.elsewhere()[-1]
+    without = {one.number for one in stages.all_parts() if not exercise.exercises(one)}
+    numbers = re.match(r"Stages without exercises: ([\d, to]+)\. ", page_exercises.elsewhere()[-1])[1]
+    rows = [[int(end) for end in row.split(" to ")] for row in numbers.split(", ")]
+    assert without and without == {number for row in rows for number in range(row[0], row[-1] + 1)}
+
+
+def test_a_lessons_commands_are_of_what_there_is():
+    for stage in stages.all_parts():
+        shown = lesson_pages.actions(stage, "../", lesson=True)
+        assert (f"make exercise-{stage.id} " in shown) == bool(exercise.exercises(stage)), stage.id
+        assert "make notebooks " in shown
 
 
 def test_exercises_on_several_gpus_would_have_a_sentence(monkeypatch):

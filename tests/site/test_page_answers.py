@@ -1,7 +1,8 @@
-"""The page judges answers to exercises as Python does: the shipped kernel, those with a planted mistake, and wrong
-answers, of some of the stages whose exercises the page has, drawn anew after each change of a kernel
+"""The page judges answers to exercises as Python does: the shipped kernel, those with a planted mistake, wrong answers
+and right ones, of some of the stages whose exercises the page has, drawn anew after each change of a kernel
 (FLASHLADDER_WHOLE=1: of all). The page's scripts, compiler and simulator run in node."""
 
+import concurrent.futures
 import gzip
 import json
 import random
@@ -14,19 +15,20 @@ import page_runs
 import pytest
 from shares import WHOLE, kernels, share
 
-from flashladder.classroom import exercise, judge
+from flashladder.classroom import exercise, judge, remembered
 from flashladder.classroom.exercise import Mend
 from flashladder.ladder import stages
 from flashladder.site import page_compiler, page_exercises, run_page
 
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("browser")]
 
-SOME = 2  # wrong answers of each stage, others after each change of a kernel; FLASHLADDER_WHOLE=1: all
+# Wrong and right answers of each stage, others after each change of a kernel; FLASHLADDER_WHOLE=1: all.
+SOME_WRONG, SOME_RIGHT = 2, 1
 # Two compilers leave a value in another register, or read in another order: which thread meets a hazard first, how many
 # of its kind are told, and what comes of a race are theirs.
 HAZARDS = {"hazards", "correct"}
 # Of what is used before it has a value clang keeps nothing that the simulator could object to: the result is wrong.
-WITHOUT_HAZARD = {"shapes-parts-multiplied_before_it_is_computed"}
+WITHOUT_HAZARD = {"shapes-parts-multiplied_before_it_is_computed", "wgmma-scores-adds_to_what_is_there"}
 
 
 # From here on instructions are counted, and the two compilers write others.
@@ -50,12 +52,13 @@ def scripts(shipped, tmp_path_factory):
 
 
 def tried(stage) -> list[tuple[str, str, str]]:
-    """(key, exercise, the reader's whole file): the shipped kernel, those to mend, and wrong answers."""
-    wrong = [one for one in answers.read(stage.slug) if one.because]
-    wrong = wrong if WHOLE else random.Random(kernels() + stage.slug).sample(wrong, SOME)
+    """(key, exercise, the reader's whole file): the shipped kernel, those to mend, wrong and right answers."""
+    every, dice = answers.read(stage.slug), random.Random(kernels() + stage.slug)
+    wrong, right = ([one for one in every if bool(one.because) == is_wrong] for is_wrong in (True, False))
+    drawn = every if WHOLE else dice.sample(wrong, SOME_WRONG) + dice.sample(right, SOME_RIGHT)
     found = [("shipped", "", stage.source.read_text())]
     found += [(one.name, "", one.starter()) for one in exercise.mends(stage)]
-    return found + [(one.id, one.exercise.name, file_of(one)) for one in wrong]
+    return found + [(one.id, one.exercise.name, file_of(one)) for one in drawn]
 
 
 def file_of(answer) -> str:
@@ -69,9 +72,16 @@ def file_of(answer) -> str:
 
 
 def by_python(stage, name: str, text: str) -> judge.Judgement:
-    if not name or name.startswith("mend_"):
-        return judge.judge(stage, text)
-    return judge.attempt(exercise.get(stage, name), exercise.answers(stage, text)[name])
+    """What the judge says, or has said before: kept by the hash of all that it follows from."""
+    one = exercise.get(stage, name) if name else exercise.mends(stage)[0]  # a whole source is judged as one mended
+    is_whole = isinstance(one, Mend)
+    answer = text if is_whole else exercise.answers(stage, text)[name]
+    key = remembered.key(one, answer, "line {}".format)
+    found = remembered.recall(key)
+    if not found:
+        found = judge.judge(stage, answer, one.checks) if is_whole else judge.attempt(one, answer)
+        remembered.keep(key, found)
+    return found
 
 
 def without_places(words: list[str]) -> list[str]:
@@ -107,8 +117,10 @@ def test_the_page_and_python_say_the_same(stage, scripts, tmp_path, monkeypatch)
     monkeypatch.setenv("FLASHLADDER_DEVICE", "sim")
     every = tried(stage)
     asked = [{"key": key, "stage": stage.id, "exercise": name, "text": text} for key, name, text in every]
-    for (key, name, text), page in zip(every, said_by_the_page(scripts, tmp_path, asked), strict=True):
-        python = by_python(stage, name, text)
+    with concurrent.futures.ThreadPoolExecutor() as pool:  # the page needs one core
+        by_page = pool.submit(said_by_the_page, scripts, tmp_path, asked)
+        judged = [by_python(stage, name, text) for _, name, text in every]
+    for (key, _, _), page, python in zip(every, by_page.result(), judged, strict=True):
         told = f"{key}:\nPython: {python.findings}\nthe page: {page['findings']}"
         assert not page["isStub"] and page["remarks"] == []
         if key in WITHOUT_HAZARD:

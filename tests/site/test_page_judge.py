@@ -119,7 +119,7 @@ def test_the_page_says_of_outputs_what_the_judge_says(problem, scripts):
 
 
 PARTS = [one for one in page_exercises.offered() if not isinstance(one, Kernel)]
-MODULES = {"decode": "decode", "backward": "gradients"}  # by kind
+MODULES = {"forward": "forward", "decode": "decode", "backward": "gradients"}  # by kind
 
 
 def part_task(stage, one: Case, outputs: list[dict] = ()) -> dict:
@@ -128,8 +128,10 @@ def part_task(stage, one: Case, outputs: list[dict] = ()) -> dict:
         {name: base64.b64encode(np.ascontiguousarray(array).tobytes()).decode() for name, array in some.items()}
         for some in outputs
     ]
-    generators = {str(SEED): page_exercises.generator(SEED), "dO": page_exercises.generator((SEED, 1))}
-    facts = {"generators": generators, "bounds": {one.problem.dtype: page_exercises.bounds(one.problem.dtype)}}
+    generators = {str(seed): page_exercises.generator(seed) for seed in (0, SEED)}
+    generators["dO"] = page_exercises.generator((SEED, 1))
+    bounds = {one.problem.dtype: page_exercises.bounds(one.problem.dtype)}
+    facts = {"generators": generators, "bounds": bounds, "tile": TILE}
     return {"kind": MODULES[stage.KIND], "one": page_exercises.case(stage, one), "stage": facts, "outputs": coded}
 
 
@@ -173,20 +175,26 @@ def part_outputs(stage, one: Case) -> list[dict]:
     if stage.KIND == "backward":
         arrays = {name: wanted.value for name, wanted in gradients.expected(problem, inputs).items()}
         sums = {}
-    else:
+    elif stage.KIND == "decode":
         (out, *_), (values, _) = decoding.expected(problem, inputs)
         arrays, sums = {"O": out}, {"log_sum_exp": values.astype(np.float32)}
-    right = {name: to_bits(array.astype(np.float32), problem.dtype) for name, array in arrays.items()} | sums
+    else:
+        wanted = verify.Wanted(problem, inputs)
+        arrays, sums = {"O": wanted.output[0]}, {"log_sum_exp": wanted.sums[0].astype(np.float32)}
+    dtype, factor, more = OUTPUT[problem.dtype], 1.02, np.float32(0.01)
+    if problem.dtype == "e4m3":
+        factor, more = 1.2, np.float32(0.3)
+    right = {name: to_bits(array.astype(np.float32), dtype) for name, array in arrays.items()} | sums
     last, first = list(arrays)[-1], list(arrays)[0]
-    missing, other = right[first].copy(), to_bits(1.02 * arrays[last], problem.dtype)
+    missing, other = right[first].copy(), to_bits(factor * arrays[last], dtype)
     missing[-1, -1, -1, 5:9] = 0xFFFF
     found = [right, right | {first: missing}, right | {last: other}, right | {last: np.zeros_like(right[last])}]
     found.append(right | {last: np.roll(right[last], 1, axis=3)})
-    return [*found, right | {"log_sum_exp": sums["log_sum_exp"] + np.float32(0.01)}] if sums else found
+    return [*found, right | {"log_sum_exp": sums["log_sum_exp"] + more}] if sums else found
 
 
-@pytest.mark.parametrize("slug", ["backward_naive", "paged_kv"])
-def test_the_page_says_of_other_parts_what_the_judge_says(slug, scripts):
+@pytest.mark.parametrize("slug", ["backward_naive", "paged_kv", "masking", "fp8"])
+def test_the_page_says_of_a_run_what_the_judge_says(slug, scripts):
     stage = stages.entry(slug)
     some = [one for one in all_cases(stage, exercise.CHECKS) if one.problem.flops() < 2e7]
     every = [(one, part_outputs(stage, one)) for one in some]

@@ -11,7 +11,9 @@ from refused import INVALID, UNSUPPORTED, check_refusals
 
 from flashladder.core.decode_problem import DecodeProblem
 from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import place
 from flashladder.ladder import launches, stages, technique
+from flashladder.ladder.kernels import compile_kernel
 from flashladder.running.job import Result
 
 CHOSEN = of_chosen(stages.decode_stages())
@@ -209,7 +211,38 @@ def test_a_problem_in_pages_is_the_one_in_one_piece():
         DecodeProblem(lengths=(3, 4))
 
 
-@pytest.mark.parametrize("one", [one for one in CHOSEN if one.slug == "paged_kv"], ids=lambda one: one.name)
+PAGED_KV = pytest.mark.parametrize("one", [one for one in CHOSEN if one.slug == "paged_kv"], ids=lambda one: one.name)
+# The first look sees other lengths, or another table, than the second: the launch before has written them meanwhile.
+FIRST_LOOKS = {
+    "lengths": ("read_lengths(params, shares", "read_lengths(guess ? all_longest(params) : params, shares"),
+    "table": (
+        "const Place<box> first = ",
+        "if (guess) work.units.now.block[0] -= 7;\n        const Place<box> first = ",
+    ),
+}
+ALL_LONGEST = """
+__device__ FlashDecodeParams all_longest(FlashDecodeParams params) {
+    params.lengths = nullptr;
+    return params;
+}
+
+// ---- kernel ----
+"""
+
+
+@PAGED_KV
+@pytest.mark.parametrize("what", FIRST_LOOKS)
+def test_a_wrong_guess_is_found_out(one, what):
+    source, (seen, written) = one.source.read_text(), FIRST_LOOKS[what]
+    assert source.count(seen) == source.count("\n// ---- kernel ----\n") == 1
+    changed = source.replace("\n// ---- kernel ----\n", ALL_LONGEST).replace(seen, written)
+    library = compile_kernel(place("break", f"guess-{what}", "kernel.cu", changed), one)
+    lengths = (300, 0, 33, 150, 64)
+    problem = DecodeProblem(B=5, Hq=4, Hkv=2, Nkv=300, lengths=lengths, d_head=128, dtype="bf16", page_size=64)
+    verify(one, problem, library=library)
+
+
+@PAGED_KV
 @pytest.mark.parametrize("shares", (1, 2, 5, 24))
 def test_heads_divided_by_their_lengths(one, shares):
     """None of them, the longest one, and all but the shortest ones; an empty one among more sequences than lanes."""

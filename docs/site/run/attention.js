@@ -63,11 +63,12 @@ function fromE4m3(bits) {
 }
 
 const E4M3_LARGEST = 448;
-const isScaled = ({ dtype }) => dtype === "e4m3";
+export const isScaled = ({ dtype }) => dtype === "e4m3";
 export const toBits = { bf16: toBfloat, fp16: toHalf, e4m3: toE4m3 };
 export const fromBits = { bf16: fromBfloat, fp16: fromHalf, e4m3: fromE4m3 };
+const valuesOfBits = (bits, dtype) => Float64Array.from(bits).map(fromBits[dtype]); // in one step it is much slower
 // An output's numbers: of e4m3 the kernels make bf16.
-export const outputValues = (p, bits) => Float64Array.from(bits, fromBits[isScaled(p) ? "bf16" : p.dtype]);
+export const outputValues = (p, bits) => valuesOfBits(bits, isScaled(p) ? "bf16" : p.dtype);
 
 // ---- inputs ----
 
@@ -168,7 +169,7 @@ export function fromMemory(p, name, strides, memory) {
 
 export function valuesOf(p, inputs) {
   const named = [..."QKV"].map((name) => {
-    const values = Float64Array.from(inputs[name], fromBits[p.dtype]), scales = inputs[`${name}_scales`];
+    const values = valuesOfBits(inputs[name], p.dtype), scales = inputs[`${name}_scales`];
     const size = shapes(p, name)[1] * p.d_head; // of a head
     return [name, scales ? values.map((value, at) => value * scales[Math.floor(at / size)]) : values];
   });
@@ -191,8 +192,8 @@ export function scoresOf(q, k, d, keys) {
   return found;
 }
 
-// What a score of e4m3 may be off by, since the tensor cores cut: as running/verify.py has it.
-function scoreError(q, k, first, { score_unit: unit, score_group: group }) {
+// What a score of e4m3 may be off by before it is scaled, since the tensor cores cut: as running/verify.py has it.
+export function scoreError(q, k, first, { score_unit: unit, score_group: group }) {
   let score = 0, error = 0;
   for (let from = 0; from < q.length; from += group) {
     let mostQ = 0, mostK = 0, sum = 0;
@@ -206,6 +207,11 @@ function scoreError(q, k, first, { score_unit: unit, score_group: group }) {
     error += Math.max(mostQ * mostK, before, Math.abs(score));
   }
   return unit * error;
+}
+
+// What rounding may move a weight by beyond u times itself, because P is below the type's normal numbers.
+export function fineError(weight, bounds) {
+  return Math.max(0, Math.min(weight, bounds.half_smallest / bounds.weight) - bounds.unit_roundoff * weight);
 }
 
 // Attention, what an element may be off by, and softmax(S)|V|. bounds: of the type, as common/host/bounds.h has them.
@@ -223,8 +229,7 @@ export function reference(p, { Q, K, V }, bounds) {
       for (let key = 0; key < keys; ++key) total += scores[key] = Math.exp(scores[key] - largest);
       for (let key = 0; key < keys; ++key) {
         const weight = scores[key] / total;
-        const most = Math.min(scores[key], bounds.half_smallest / bounds.weight);
-        let moved = Math.max(0, most - bounds.unit_roundoff * scores[key]) / total;
+        let moved = fineError(scores[key], bounds) / total;
         if (isScaled(p)) moved += weight * Math.abs(scale) * scoreError(q, k, key * d, bounds);
         moves += moved;
         for (let x = 0, from = key * d; x < d; ++x, ++from) {

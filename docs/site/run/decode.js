@@ -4,8 +4,6 @@ import { compared, each, inMemory, places, POISON, reference, toBits, valuesOf }
 import { Normal } from "./normal.js";
 import { comparedSums, logSumExp } from "./sums.js";
 
-export const OUTPUTS = ["O", "log_sum_exp"];
-
 // Q, K and V of the problem's type, (B, heads, rows, d), with a NaN where a sequence has no key; lengths and table.
 export function drawn({ problem: p, seed, block_table: table }, { generators }) {
   const normal = new Normal(generators[seed]), next = () => toBits[p.dtype](normal.next()), d = p.d_head;
@@ -58,7 +56,8 @@ function sequence(p, inputs, b) {
   return [alone, valuesOf(alone, own)];
 }
 
-function expected(p, inputs, bounds) {
+// What O and the sums are compared with.
+export function expected(p, inputs, bounds) {
   const found = {}, sums = {}, count = places(p, "O"), rows = p.B * p.Hq * p.Nq;
   for (const name of ["out", "magnitude", "fine"]) found[name] = new Float64Array(count);
   found.bound = new Float64Array(count).fill(bounds.half_smallest_output);
@@ -71,13 +70,13 @@ function expected(p, inputs, bounds) {
     }
     for (const [name, part] of Object.entries(logSumExp(alone, values, bounds))) sums[name].set(part, (b * rows) / p.B);
   }
-  return [found, sums];
+  return { O: found, sums };
 }
 
 // {passed, message} of O's bits, (B, Hq, Nq, d), and of the sums.
-export function judged(p, inputs, { O, log_sum_exp: sums }, bounds) {
-  const [outputs, wanted] = expected(p, inputs, bounds), comparison = compared(p, "O", O, outputs, bounds);
+export function judged(p, wanted, { O, log_sum_exp: sums }, bounds) {
+  const comparison = compared(p, "O", O, wanted.O, bounds);
   if (!comparison.passed) return comparison;
-  const more = comparedSums(p, sums, wanted);
+  const more = comparedSums(p, sums, wanted.sums);
   return { passed: more.passed, message: more.passed ? "" : `${comparison.message}; ${more.message}` };
 }

@@ -5,7 +5,7 @@ import { inMemory, valuesOf } from "./attention.js";
 import { Normal } from "./normal.js";
 import { logSumExp } from "./sums.js";
 
-export const OUTPUTS = ["dQ", "dK", "dV"];
+const OUTPUTS = ["dQ", "dK", "dV"];
 
 // Q, K, V and dO of the problem's type, and what a forward stage would make of them.
 export function drawn({ problem: p, seed }, { generators, bounds }) {
@@ -93,10 +93,13 @@ export function gradients(p, { Q, K, V, dO }, bounds) {
   return found;
 }
 
+// What the outputs are compared with, by name.
+export function expected(p, inputs, bounds) {
+  return gradients(p, { ...valuesOf(p, inputs), dO: Float64Array.from(inputs.dO, fromBits[p.dtype]) }, bounds);
+}
+
 // {passed, message} of the gradients' bits, (B, heads, rows, d).
-export function judged(p, inputs, outputs, bounds) {
-  const values = { ...valuesOf(p, inputs), dO: Float64Array.from(inputs.dO, fromBits[p.dtype]) };
-  const wanted = gradients(p, values, bounds);
+export function judged(p, wanted, outputs, bounds) {
   for (const name of OUTPUTS) {
     const { passed, message } = compared(p, name, outputs[name], wanted[name], bounds);
     if (!passed) return { passed, message: `${name}: ${message}` };

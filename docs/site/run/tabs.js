@@ -32,7 +32,10 @@ export class Tabs {
     const list = node("div", { role: "tablist", "aria-label": "What came of it" });
     for (const [name, words] of Object.entries(NAMES)) {
       const tab = node("button", { type: "button", role: "tab", id: `run-tab-${name}`, "aria-controls": "run-panel" }, words);
-      tab.addEventListener("click", () => this.open(name));
+      tab.addEventListener("click", () => {
+        this.open(name);
+        place.scrollIntoView({ block: "nearest" }); // what was chosen may begin below the window
+      });
       this.#tabs.set(name, tab);
       list.append(tab);
     }

@@ -43,7 +43,10 @@ def ladder() -> int:
 def _list(stage: Stage, name: str) -> int:
     found = progress.states(stage)
     if not found:
-        raise FlashLadderError(f"Stage {stage.id} has no exercises yet.")
+        raise FlashLadderError(
+            f"Stage {stage.id} has no exercises. `make exercises` lists those that there are; its lesson is "
+            f"notebooks/{stage.name}.ipynb."
+        )
     rows = [[one.exercise.name, _title(one.exercise), one.exercise.points, one.words, one.place] for one in found]
     table(f"Stage {stage.id}, {stage.title}", ("NAME", "", "points", "", "in"), rows, right=(2,))
     say(f"\n`make exercise-{stage.id} start NAME={_next(found)}` begins one; then `check`, `hint` and `watch`.")

@@ -52,7 +52,9 @@ INSIDE = {
 # Without these a record does not ship. uncommitted_changes: null where nobody knows.
 PROVENANCE = ("device", "driver", "toolkit", "commit", "date", "uncommitted_changes")
 # The lists of a record whose entries are of stages.
-_LISTS = ("measurements", "together", "other_caches", "rows", "counters", "kernels", "stages", "hard", "planted")
+_LISTS = (
+    "measurements", "together", "other_caches", "rows", "counters", "kernels", "stages", "hard", "planted", "verified",
+)  # fmt: skip
 
 
 def load(file: Path) -> dict:

@@ -37,7 +37,16 @@ from flashladder.ladder import stages
 from flashladder.ladder.ring import FORWARD, library_of
 from flashladder.measuring import bench, provenance, recorded
 from flashladder.measuring.ring_memory import Blocks, Share, Streams, forward_params, ring_ranks
-from flashladder.measuring.ring_rows import LONG_MS, Pace, Settings, Told, fields_of, rounds_that_fit, row_of
+from flashladder.measuring.ring_rows import (
+    LONG_MS,
+    Pace,
+    Settings,
+    Told,
+    fields_of,
+    least_seconds,
+    rounds_that_fit,
+    row_of,
+)
 from flashladder.running.cudart import Cudart
 
 IDEAL = "one GPU, a part of the heads"  # as many as all heads over all GPUs: nothing is copied
@@ -81,7 +90,7 @@ class StagesPart:
     def run(self) -> None:
         for problem in self.settings.problems(self.ranks):
             began = time.monotonic()
-            if self.told.left() < 5:
+            if self.told.left() < least_seconds(problem, 3 * (len(self.stages) + 3)):  # a check and two rounds
                 self.told.skip("all", problem, "no time left")
                 continue
             if not self.blocks or self.blocks.rows != problem.Nq:
@@ -368,7 +377,8 @@ def numbers_part(settings: Settings, where: Device, told: Told) -> None:
             return told.skip(name, problem, str(error))
         if not found:
             return told.skip(name, problem, f"WRONG: {found.message}")
-        told.row("verified", {"name": name, **fields_of(problem), "message": found.message})
+        kind = "variant" if library else "stage"
+        told.row("verified", {"name": name, "kind": kind, **fields_of(problem), "message": found.message})
 
     with concurrent.futures.ThreadPoolExecutor(len(runs)) as pool:
         list(pool.map(lambda run: verify(*run), runs))

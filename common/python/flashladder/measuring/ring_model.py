@@ -25,6 +25,7 @@ class Rates:
     copy_us: float = 0.0  # of a copy, besides its bytes
     launch_us: float = 0.0  # of a launch, whose blocks begin and end at different times
     merge_gb_s: float = 0.0  # that a merge reads and writes; 0: it takes no time
+    meeting_us: float = 0.0  # in which each rank's stream waits for those of all others
 
     def pull_ms(self, problem: RingProblem, keys: int, part: float = 1.0) -> float:
         """To copy so many rows of K and V, of 2 bytes a number, of a part of the heads."""
@@ -46,7 +47,7 @@ class Rates:
 
 
 MEASURED = Rates()
-COSTS = Rates(gb_s=388, copy_us=11, launch_us=20, merge_gb_s=2300)
+COSTS = Rates(gb_s=388, copy_us=11, launch_us=20, merge_gb_s=2300, meeting_us=24)
 
 
 def least_length(ranks: int, Hq: int, Hkv: int, causal: bool = False, rates: Rates = MEASURED) -> float:
@@ -172,16 +173,20 @@ def one_launch(problem: RingProblem, rank: int, rates: Rates = MEASURED, divided
 
 def heads_first(problem: RingProblem, rank: int, rates: Rates = MEASURED) -> list[Span]:
     """Of stages/63_one_launch/heads_first.cu: its heads of K and V one after the other, of which each rank has its
-    rows already, and the kernel, which begins when the first has come. Q and O travel meanwhile."""
+    rows already, and the kernel, which begins when the first has come. Q and O travel meanwhile. Before and after it
+    all ranks wait for each other."""
     heads = problem.B * problem.Hkv // problem.ranks
     one = rates.pull_ms(problem, problem.Nq - problem.Nq // problem.ranks, 1 / (problem.B * problem.Hkv))
     one -= 2e-3 * rates.copy_us  # no copy engine does it
-    scores = problem.Nq**2 // problem.ranks // (2 if problem.causal else 1)  # of each of all heads, on the average
-    whole = rates.attention_ms(problem, scores, 1)
-    end = max(one + whole, heads * one + rates.attention_ms(problem, scores) / heads)
-    lane = f"GPU {rank} copies"
-    copies = [Span(lane, "copy in", f"head {rank * heads + n}", n * one, (n + 1) * one) for n in range(heads)]
-    return [*copies, Span(f"GPU {rank} kernel", "compute", "all", one, end)]
+    met = 1e-3 * rates.meeting_us
+    scores = problem.Nq**2 // problem.ranks // (2 if problem.causal else 1)
+    whole, of_head = rates.attention_ms(problem, scores, 1), rates.attention_ms(problem, scores) / heads
+    end = met + max(one + whole, heads * one + of_head) + met
+    copies = [
+        Span(f"GPU {rank} copies", "copy in", f"head {rank * heads + n}", met + n * one, met + (n + 1) * one)
+        for n in range(heads)
+    ]
+    return [*copies, Span(f"GPU {rank} kernel", "compute", "all", met + one, end)]
 
 
 def of_ideal(slug: str, problem: RingProblem, rates: Rates = COSTS) -> float:

@@ -80,7 +80,7 @@ class Peers:
     def run(self) -> None:
         for problem in self.settings.problems(self.ranks):
             began = time.monotonic()
-            if self.left() < 5:
+            if self.left() < ring_rows.least_seconds(problem, 6 + 4 * (1 + len(ROTATIONS))):
                 self.told.skip("peers", problem, "no time left")
                 continue
             try:

@@ -25,7 +25,7 @@ class Settings:
     rounds: int = 5
     series_ms: float = 40.0  # of one time, about
     filler_ms: float = 25.0  # of work before it
-    budget_s: float = 380.0  # of all parts
+    budget_s: float = 360.0  # of all parts
 
     def problems(self, ranks: int) -> list[RingProblem]:
         return [
@@ -52,6 +52,11 @@ def fields_of(problem: RingProblem) -> dict:
 
 def flops(problem: RingProblem) -> float:
     return 4.0 * problem.Hq * problem.Nq**2 * problem.d_head * (0.5 if problem.causal else 1.0)
+
+
+def least_seconds(problem: RingProblem, calls: int) -> float:
+    """What is begun only where so much time is left: for so many calls, at some 600 TFLOP/s, and the host's part."""
+    return 5 + calls * flops(problem) / problem.ranks / 6e14
 
 
 def row_of(problem: RingProblem, name: str, kind: str, times: list[float], facts: dict) -> dict:

@@ -126,6 +126,8 @@ def _panel(axes, measured: list[dict], heads: tuple[int, int], causal: bool) -> 
         colour = {"peer": GREY}.get(kind, INK)
         if kind == "stage":
             colour = BLUE if name == stages[-1] else in_order(stages.index(name), len(stages))
+        if curve[0].get("way"):
+            kind, colour = "stage", ORANGE
         style = {"stage": "-", "peer": "--"}.get(kind, ":")
         lengths, values = [row["N"] for row in curve], [row["tflops_per_gpu"] for row in curve]
         marker = MARKERS[number % len(MARKERS)]

@@ -7,6 +7,7 @@ import functools
 import re
 from html import escape, unescape
 
+from flashladder.classroom.exercise import exercises
 from flashladder.ladder import stages
 from flashladder.ladder.stage import Stage
 from flashladder.lessons import sections
@@ -72,8 +73,10 @@ def actions(stage: Stage, to_front: str, lesson: bool) -> str:
     if stage in stages.all_stages():
         found.append(f'<a href="{results_of(stage, to_front)}">its results</a>')
     commands = [f"make stage-{stage.id} test"]
+    if exercises(stage):
+        commands.append(f"make exercise-{stage.id}     # in your own editor")
     if kernel_pages.lesson(stage):
-        commands += [f"make exercise-{stage.id}     # in your own editor", f"make notebooks       # {stage.name}.ipynb"]
+        commands.append(f"make notebooks       # {stage.name}.ipynb")
     text = escape("\n".join(commands))
     local = f'<details class="local"><summary>Run locally</summary><pre>{text}</pre></details>'
     kind = "actions lesson" if lesson else "actions"

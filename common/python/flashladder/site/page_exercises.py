@@ -4,6 +4,7 @@ and what the stage expects of its counters.
 """
 
 from dataclasses import asdict
+from itertools import groupby
 
 import numpy as np
 
@@ -52,17 +53,24 @@ def elsewhere() -> list[str]:
         found.setdefault(_why_not(stage), []).append(stage)
     found.pop("", None)
     told = [_where_else(why, some) for why, some in found.items()]
-    without = [one.id for one in stages.all_parts() if not exercises(one)]
+    without = [one for one in stages.all_parts() if not exercises(one)]
     if without:
-        told.append(f"Stages without exercises: {', '.join(without)}. Their lessons are read and run.")
+        told.append(f"Stages without exercises: {_in_words(without)}. Their lessons are read and run.")
     return told
+
+
+def _in_words(some: list[Stage]) -> str:
+    """Their numbers, such as "46, 47, 60 to 63"."""
+    rows = [[one.id for _, one in row] for _, row in groupby(enumerate(some), lambda pair: pair[1].number - pair[0])]
+    return ", ".join(f"{row[0]} to {row[-1]}" if len(row) > 2 else ", ".join(row) for row in rows)
 
 
 def _where_else(why: str, some: list[Stage]) -> str:
     first, *more = (one.id for one in some)
     if more:
-        return f"Stages {first} to {more[-1]}: {why}. `make exercise-{first}` and its like judge them, and the lessons."
-    return f"Stage {first}: {why}. `make exercise-{first}` judges it, and the lesson in JupyterLab."
+        judges = f"`make exercise-{first}` and its like judge them, and so do the lessons"
+        return f"Stages {first} to {more[-1]}: {why}. {judges}."
+    return f"Stage {first}: {why}. `make exercise-{first}` judges it, and so does the lesson in JupyterLab."
 
 
 def index() -> dict:
@@ -99,6 +107,7 @@ def stage_file(stage: WithKernel) -> dict:
         "slug": stage.slug,
         "title": stage.title,
         "kind": stage.KIND,
+        "outputs": _outputs(stage),
         "source": stage.source.read_text(),
         "exercises": [_exercise(one) for one in (*exercises(stage), *mends(stage))],
         "cases": [_case(stage, *pair, same_instance(pair[0], cases[0])) for pair in zip(cases, requests)],
@@ -109,6 +118,13 @@ def stage_file(stage: WithKernel) -> dict:
         "bounds": {dtype: bounds(dtype) for dtype in stage.dtypes},
         "repaired": REPAIRED,
     }
+
+
+def _outputs(stage: WithKernel) -> list[str]:
+    """What a run writes; the earlier of the stages that compute attention have no sums."""
+    kind = KINDS[stage.KIND]
+    has_sums = not isinstance(stage, Kernel) or stage.data.get("log_sum_exp")
+    return [*kind.outputs, *(kind.sums if has_sums else ())]
 
 
 def _requests(stage: WithKernel, cases: list[Case]) -> list[str]:
@@ -212,5 +228,6 @@ def bounds(dtype: str) -> dict[str, float]:
         "room": dtypes.ROOM[dtype],
         "score_unit": dtypes.SCORE_ERROR_UNIT,
         "score_group": dtypes.SCORE_GROUP,
+        "sum_error_unit": dtypes.SUM_ERROR_UNIT,
         "log_sum_exp_unit": dtypes.LOG_SUM_EXP_UNIT,
     }
