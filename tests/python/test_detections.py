@@ -484,6 +484,15 @@ def test_the_simulator_itself(name, by):
     assert said["by"] == by and said["said"], "as it says of a lesson's"
 
 
+@pytest.mark.long
+def test_what_the_simulator_names_of_streams_comes_before_their_numbers():
+    stage = host_streams.stage()
+    for one in mistakes.mistakes(stage):
+        if one.name in ("one_set_of_buffers", "wrong_stream", "missing_wait"):
+            assert planted.judged(Subject(stage, one))["by"] == "launch_race", one.name
+    assert stage.first_hazard(stage.source) is None
+
+
 def test_the_compiler_itself():
     """Of a mistake that ptxas repairs, and the lesson of stage 15 quotes."""
     if not toolchain.find_nvcc():

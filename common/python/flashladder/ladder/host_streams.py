@@ -21,6 +21,8 @@ from flashladder.running.timeline import Timeline
 
 VARIANTS = ("pageable", "pinned", "async", "streams", "engines", "pageable_async")
 WRONG_RESULT = 1  # the program's exit status
+JUDGED, SMALL = (("async", "streams", "engines"), 4, (1, 2)), {"batch": 4, "heads": 1}  # runs that judge a mistake
+GOES_ON = {"WARPSIM_HAZARDS": "warn"}  # where the simulator names operations that nothing orders
 
 
 class HostStreams(Stage):
@@ -51,14 +53,17 @@ class HostStreams(Stage):
 
     def judge(self, source: Path) -> Verdict:
         """In every order in which a variant may go wrong: is a result wrong in one of them?"""
-        executable = self.compiled(source)
-        variants, small = ("async", "streams", "engines"), {"batch": 4, "heads": 1}
-        for schedule, result in explore(variants, 4, (1, 2), executable=executable, **small):
+        for schedule, result in explore(*JUDGED, executable=self.compiled(source), **SMALL):
             wrong = [line.strip() for line in result.message.splitlines() if "WRONG" in line]
             if wrong:
                 order = [f"in the order of WARPSIM_SCHEDULE={schedule}"] if schedule != "0" else []
                 return Verdict(True, "verification", "\n".join([*wrong, *order]))
         return Verdict(False, "", "")
+
+    def first_hazard(self, source: Path) -> dict | None:
+        """What the simulator names of the same runs, and judge() leaves aside."""
+        result = run(*JUDGED, "sim", executable=self.compiled(source), environ=GOES_ON, **SMALL)
+        return next((hazard for launch in result.report["launches"] for hazard in launch["hazards"]), None)
 
 
 @cache
@@ -158,14 +163,13 @@ def explore(
     """Runs variants on the simulator in orders that together try each pair of operations which nothing orders both
     ways: (WARPSIM_SCHEDULE, result) of the default order, in which everything is as late as possible, then of
     "last:K" for each stream K of the program, the default stream 0 among them, and for none. more: as for run(). The
-    results are to tell: where the simulator names operations that nothing orders, the program goes on."""
-    goes_on = {"WARPSIM_HAZARDS": "warn"}
-    late = run(variants, chunks, streams, "sim", environ=goes_on, **more)
+    results are to tell (GOES_ON)."""
+    late = run(variants, chunks, streams, "sim", environ=GOES_ON, **more)
     yield "0", late
     last = max(call["stream"] or 0 for call in late.report["host_calls"])
     for stream in range(last + 2):
         schedule = f"last:{stream}"
-        environ = goes_on | {"WARPSIM_SCHEDULE": schedule}
+        environ = GOES_ON | {"WARPSIM_SCHEDULE": schedule}
         yield schedule, run(variants, chunks, streams, "sim", environ=environ, **more)
 
 

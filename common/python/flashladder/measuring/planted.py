@@ -12,6 +12,7 @@ from pathlib import Path
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, build_directory, place
 from flashladder.ladder import kernels, mistakes
+from flashladder.ladder.host_streams import HostStreams
 from flashladder.ladder.stage import Stage
 
 # A note or warning of ptxas with its number, one without, and a warning of nvcc's other parts.
@@ -139,6 +140,10 @@ def machine_code_notes(subject: Subject) -> list[str]:
 
 
 def judged(subject: Subject) -> dict[str, str]:
-    """What notices it (Verdict.by) on the problems by which the lessons' mistakes are judged; and its first words."""
-    verdict = subject.stage.judge(subject.source())
+    """What notices it (Verdict.by) on the problems by which the lessons' mistakes are judged; and its first words. Of
+    streams' mistakes what the simulator names comes before wrong numbers, which their lesson is about."""
+    stage, source = subject.stage, subject.source()
+    if isinstance(stage, HostStreams) and (hazard := stage.first_hazard(source)):
+        return {"by": hazard["kind"], "said": hazard["message"][:160]}
+    verdict = stage.judge(source)
     return {"by": verdict.by} | ({"said": verdict.words(1)[0][:160]} if verdict.caught else {})
