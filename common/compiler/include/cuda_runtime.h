@@ -236,6 +236,15 @@ FLASH_DEVICE float ceilf(float x) {
 FLASH_DEVICE float truncf(float x) {
     return __builtin_truncf(x);
 }
+FLASH_DEVICE bool isnan(float x) {
+    return x != x;
+}
+FLASH_DEVICE bool isinf(float x) {
+    return __builtin_fabsf(x) == INFINITY;
+}
+FLASH_DEVICE bool isfinite(float x) {
+    return __builtin_fabsf(x) < INFINITY;
+}
 FLASH_DEVICE float __fdiv_rn(float a, float b) {
     return __nvvm_div_rn_f(a, b);
 }

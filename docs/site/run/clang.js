@@ -39,11 +39,15 @@ function put(folder, files) {
   for (const [name, text] of Object.entries(files)) clang.FS.writeFile(`${folder}/${name}`, text);
 }
 
+// nvcc also takes the pragma before what is no loop; for clang that is an error.
+const UNROLLS_NOTHING = /^[ \t]*#pragma unroll.*$(?!\s*(?:\/\/.*\s*)*(?:for|while|do)\b)/gm;
+
 // The kernel, with the instances that its launcher would ask for.
 function write({ stage, source, instances }) {
   const declared = Object.values(instances).filter((name) => name.includes("<"));
   const lines = ['#include "kernel.cu"', ...declared.map((name) => `template __global__ void ${name};`), ""];
-  put("/stage", { ...headers[`/stages/${stage}`], "kernel.cu": source, "instances.cu": lines.join("\n") });
+  const kernel = source.replaceAll(UNROLLS_NOTHING, "");
+  put("/stage", { ...headers[`/stages/${stage}`], "kernel.cu": kernel, "instances.cu": lines.join("\n") });
   // Else the launcher asks for the others, too.
   const common = Object.values(instances).every((name) => name.includes("<__nv_bfloat16, 128"));
   return common ? ["-DFLASH_ONLY_BF16_128"] : [];
