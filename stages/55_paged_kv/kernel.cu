@@ -355,11 +355,12 @@ __global__ void __launch_bounds__(32 * warps, blocks_that_fit<d_head, row_tiles>
         ptx::prefetch_tensor_map(&maps.V);
     }
     constexpr int rows_each = row_tiles * tile;
-    if (warp == 0 && blockIdx.z < params.B) {  // Q of some sequence: together the blocks bring all of it into L2
-        Head some{.batch = static_cast<int>(blockIdx.z)};
-        complete(some, params, rows_each);
-        prefetch_Q<T, d_head>(params, some);
-    }
+    if (warp == 0)  // Q of some sequences: together the blocks bring all of it into L2
+        for (int batch = blockIdx.z; batch < params.B; batch += gridDim.z) {
+            Head some{.batch = batch};
+            complete(some, params, rows_each);
+            prefetch_Q<T, d_head>(params, some);
+        }
     __syncwarp();  // the warp's barriers are there for all of its lanes
     if (shares.early) ptx::let_next_launch_begin();
 
@@ -465,7 +466,7 @@ static flash::Limits limits_with(const char *configuration) {
 // Where lengths differ or a cache lies in pages: of how many blocks the shares are for each multiprocessor. Else stage
 // lean's table holds.
 constexpr Choice choices_by_length[] = {
-    {0.36, 1.0, any_length, true, {8, 0.76, 0}, {8, 0.76, 0}},
+    {0.36, 1.0, any_length, true, {8, 0.76, 0}, {8, 0.76, 1}},
     {1.0, 1e9, any_length, true, {8, 1, 0}, {8, 1, 0}},
     {0.0, 0.36, any_length, true, {8, 1, 0}, {8, 1, 1}},
 };
@@ -492,8 +493,8 @@ static Shares shares_of(const FlashDecodeParams &params, const Plan &plan) {
         const int count = (plan.blocks + plan.heads - 1) / plan.heads;
         return {.most_of_all = 0, .equal_count = count, .room = count * params.B, .early = true};
     }
-    // Rounded up, a head has one part more than it has shares. If each block has one part, and they have no room beside
-    // those of the next launch, it is better if all begin together.
+    // Rounded up, a head has one part more than it has shares. With d_head 128 and one part for each block it takes
+    // less time if all blocks of a launch begin together, after those of the launch before (docs/notes/decode.md).
     return {.most_of_all = static_cast<float>(each) / plan.blocks,
             .equal_count = 0,
             .room = (plan.blocks + each - 1) / each + params.B,

@@ -421,7 +421,7 @@ def test_a_gpu_that_no_longer_answers_ends_it(played, monkeypatch):
     said = played({"": 0, NAMES[0]: 1})
     (row,) = played.rows()
     assert row["gpu"]["outcome"] == "error" and "a planted failure" in row["gpu"]["said"]
-    assert said[-1] == "faults: the GPU stopped answering after 01 "
+    assert said[-1] == f"faults: the GPU stopped answering after 01 {row['mistake']}"
 
 
 def test_a_run_that_never_ends_is_told(played, monkeypatch):

@@ -470,3 +470,16 @@ def test_limits_are_what_the_stages_texts_reckon():
 def test_a_stage_without_a_record_has_no_limits():
     with pytest.raises(FlashLadderError, match="is not in the record"):
         plot.limits(24)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        ([0.1, 0.9], [0.1, 0.9]),
+        ([0.5, 0.5], [0.45, 0.55]),
+        ([0.5, 0.51, 0.6, 0.9], [0.4366666, 0.5366666, 0.6366666, 0.9]),
+        ([0.2, 0.21, 0.32], [0.1433333, 0.2433333, 0.3433333]),  # the third is near the first two moved apart
+    ],
+)
+def test_names_that_are_close_are_moved_apart_as_little_as_possible(wanted, found):
+    assert climbing.moved_apart(wanted, 0.1) == pytest.approx(found, abs=1e-5)

@@ -236,6 +236,15 @@ FLASH_DEVICE float ceilf(float x) {
 FLASH_DEVICE float truncf(float x) {
     return __builtin_truncf(x);
 }
+FLASH_DEVICE float __fdiv_rn(float a, float b) {
+    return __nvvm_div_rn_f(a, b);
+}
+FLASH_DEVICE float __frcp_rn(float x) {
+    return __nvvm_rcp_rn_f(x);
+}
+FLASH_DEVICE float __fsqrt_rn(float x) {
+    return __nvvm_sqrt_rn_f(x);
+}
 FLASH_DEVICE float __fdividef(float a, float b) {
     return __nvvm_div_approx_f(a, b);
 }
@@ -274,6 +283,9 @@ FLASH_DEVICE float logf(float x) {
 }
 FLASH_DEVICE float __fadd_rn(float a, float b) {
     return __nvvm_add_rn_f(a, b);
+}
+FLASH_DEVICE float __fsub_rn(float a, float b) {
+    return __nvvm_add_rn_f(a, -b);
 }
 FLASH_DEVICE float __fmul_rn(float a, float b) {
     return __nvvm_mul_rn_f(a, b);

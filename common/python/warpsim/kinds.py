@@ -9,7 +9,8 @@ KINDS = {
     "global_race": "two accesses of global memory by threads of a launch that nothing orders, at least one a write",
     "launch_race": "two accesses of global memory by launches, copies or frees that nothing orders, "
     "in streams, graphs and on several devices",
-    "noncoherent_read": "a read through the non-coherent cache (`ld.global.nc`, `__ldg()`) of what the launch has written",
+    "noncoherent_read": "a read through the non-coherent cache (`ld.global.nc`, `__ldg()`) "
+    "of what the launch has written",
     "async_pending": "bytes or registers that something asynchronous is still reading or writing",
     "divergent_barrier": "threads that meet a barrier in different ways",
     "deadlock": "no thread of the block can go on",

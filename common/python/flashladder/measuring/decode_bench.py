@@ -35,7 +35,7 @@ SHAPES = (
     (32, 32, 1, 4096), (32, 32, 8, 4096), (16, 1, 8, 16384),
 )  # fmt: skip
 # Of these also with unequal lengths and in pages: as many keys in all, so that the time should be nearly the same.
-OTHER_CACHES = ((32, 8, 8, 4096), (32, 8, 32, 1024), (32, 8, 32, 4096), (32, 8, 8, 16384))
+OTHER_CACHES = ((32, 8, 8, 4096), (32, 8, 32, 1024), (32, 8, 32, 4096), (32, 8, 8, 16384), (32, 8, 128, 4096))
 # Whether lengths are unequal, and rows of a page, 0: in one piece. PyTorch's attention takes pages of 256.
 CACHES = ((True, 0), (False, 64), (True, 64), (True, 256))
 # What the table in common/include/decode_plan.cuh is chosen from: warps of a block, and blocks that share the work for

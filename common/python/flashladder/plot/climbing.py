@@ -18,7 +18,7 @@ from flashladder.plot.style import BLUE, GREY, INK, ORANGE, caption, new_figure
 
 MOST_LABELS = 12
 LENGTH = 4096  # of the sequence
-FRONT_WORDS = "TFLOP/s of the main line's stages as one line that climbs, with FlashAttention-2, -3 and cuDNN as levels"
+FRONT_WORDS = "TFLOP/s of the main line's stages as a line that climbs, FlashAttention-2, -3, -4 and cuDNN as levels"
 _SHORT = {f"FlashAttention-{number}": f"FA-{number}" for number in (2, 3, 4)} | {"cuDNN attention": "cuDNN"}
 _SIZE, _LETTER, _LINE = 9.0, 0.073, 0.17  # points; inches that a letter and a line of this size take
 
@@ -146,13 +146,30 @@ def way_up(axes, size: tuple[float, float], run: Run, factors: bool = False, mos
 
 def _across(axes, size: tuple[float, float], rows: list[dict]) -> None:
     """Peers as dotted lines, their names behind the right end, moved apart where they are close."""
-    taken = -1.0
-    for row in sorted(rows, key=lambda one: one["tflops"]):
+    ordered = sorted(rows, key=lambda one: one["tflops"])
+    for row in ordered:
         axes.axhline(row["tflops"], color=GREY, linestyle=":", linewidth=1.2, zorder=1)
-        place = max(_height(axes, row["tflops"]), taken + _LINE / size[1])
-        taken = place
+    places = moved_apart([_height(axes, row["tflops"]) for row in ordered], _LINE / size[1])
+    for row, place in zip(ordered, places, strict=True):
         text = f"{_SHORT.get(row['name'], row['name'])} {short(row['tflops'])}"
         axes.text(1.01, place, text, fontsize=_SIZE, color=INK, va="center", transform=axes.transAxes)
+
+
+def moved_apart(wanted: list[float], least: float) -> list[float]:
+    """Places at least so far from each other, in ascending order like the wanted ones; those that are too close to be
+    there keep their mean, so that none is moved further than it must be."""
+    groups: list[list[float]] = []
+    for place in wanted:
+        groups.append([place])
+        while len(groups) > 1 and _spread(groups[-2], least)[-1] + least > _spread(groups[-1], least)[0]:
+            last = groups.pop()
+            groups[-1] += last
+    return [place for group in groups for place in _spread(group, least)]
+
+
+def _spread(group: list[float], least: float) -> list[float]:
+    middle = sum(group) / len(group)
+    return [middle + (number - (len(group) - 1) / 2) * least for number in range(len(group))]
 
 
 def _names(axes, size: tuple[float, float], every: list[Step], most: int, factors: bool) -> None:

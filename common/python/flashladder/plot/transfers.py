@@ -109,8 +109,10 @@ def ring(records: list[dict]) -> Figure:
         axes[0].set_ylabel(f"TFLOP/s of each of {ranks} GPUs")
         axes[0].set_ylim(bottom=0)  # of all four
         axes[0].legend(fontsize=7, loc="lower right")
-    runs = {row.get("run", recorded.label(one)): None for one, _ in found for row in one["measurements"]}
-    caption(figure, " ".join(f"Recorded: {run}." for run in runs))
+    runs = {
+        row["ranks"]: row.get("run", recorded.label(record)) for record, _ in found for row in record["measurements"]
+    }
+    caption(figure, " ".join(f"{ranks} GPUs: recorded, {runs[ranks]}." for ranks in sorted(runs)))
     return figure
 
 
