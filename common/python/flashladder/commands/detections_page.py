@@ -211,12 +211,12 @@ def _list(found: Matrix) -> str:
         shown = [one for one in own if one.mistake.caught_by or _is_asked(found, one)]
         for one in shown:
             words = [found.cells[one.key][tool].words for tool in (SIMULATOR, *TOOLS)]
-            command = f"`make stage-{stage.id} break ARGS={one.name}`"
-            rows.append([stage.name, one.mistake.mistake.replace("|", "\\|"), one.mistake.kind, *words, command])
+            mistake = one.mistake.mistake.replace("|", "\\|")
+            rows.append([stage.name, mistake, one.mistake.kind, *words, f"`{one.name}`"])  # whole commands: a long page
         if more := len(own) - len(shown):
             command = f"`make mutants ARGS={stage.slug}`"
             rows.append([stage.name, f"{more} more, in no lesson", "", "a test", *[NOT_RUN] * len(TOOLS), command])
-    return table(["stage", "mistake", "class", SIMULATOR, *TOOLS, "command"], rows)
+    return table(["stage", "mistake", "class", SIMULATOR, *TOOLS, "name"], rows)
 
 
 def _is_asked(found: Matrix, one: Subject) -> bool:
