@@ -53,6 +53,7 @@ def test_links_are_timed_between_all_pairs(ranks):
     assert len(patterns["one way"]) == len(patterns["all at once"][0]) == 2 * len(patterns["both ways"]) == pairs
     in_pairs = patterns.get("in pairs, all pairs", [])
     assert len(in_pairs) == (ranks - 1 if ranks in (4, 8) else 0)
+    assert not in_pairs or sorted(pair for way in in_pairs for pair in way) == sorted(patterns["all at once"][0])
     for way in in_pairs:  # every GPU has one partner, who has it
         assert sorted(to for to, _ in way) == list(range(ranks)) and {pair[::-1] for pair in way} == set(way)
 
@@ -163,6 +164,7 @@ def test_another_way_is_stale_when_its_file_has_changed():
     row = {"name": "63 heads first", "kind": "variant", "way": "heads_first"}
     row |= {"kernel_sha256": stage.way_hash("heads_first")}
     assert stage.ways == ["heads_first"] and not recorded.is_stale(row)
+    assert stage.way_hash("heads_first") != stage.kernel_hash()
     assert recorded.is_stale(row | {"kernel_sha256": "0"}) and recorded.is_stale(row | {"way": "rows_first"})
     assert not recorded.is_stale({"name": "63 K and V there", "kind": "variant"})
 
