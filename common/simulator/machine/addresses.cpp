@@ -91,7 +91,7 @@ Fault shared_fault_of(const Warp &w, uint64_t address, unsigned bytes) {
 }
 
 Fault variable_fault(const Warp &w, const Op &op, uint32_t offset, unsigned bytes) {
-    const SharedRoom room = shared_room(w, op);
+    const SharedRoom room = w.block->shared_rooms[op.target];
     const uint32_t end = room.begin + room.bytes;
     if (offset >= room.begin && offset < end && bytes <= end - offset) return {};
     const auto &variables = w.block->program->shared_variables;

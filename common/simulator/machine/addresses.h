@@ -6,7 +6,6 @@
 #include <string>
 
 #include "core/op_formats.h"
-#include "core/program.h"
 #include "core/warp.h"
 #include "counters/accesses.h"
 #include "hazard/shared_shadow.h"
@@ -52,20 +51,8 @@ uint32_t resolve_param(Warp &, const Op &, Intent, uint64_t *address, unsigned b
 uint32_t check_shared(Warp &, const Op &, Intent, const uint64_t *address, uint32_t *offset, unsigned bytes,
                       uint32_t exec);
 
-// Where an op's shared addresses must be: in the variable that they are computed from, where Op::target names one
-// (Lowering::shared_variable), else anywhere in the block's memory.
-struct SharedRoom {
-    uint32_t begin, bytes;
-};
-inline SharedRoom shared_room(const Warp &w, const Op &op) {
-    const uint32_t size = w.block->shared_bytes;
-    if (!op.target) return {0, size};
-    const Program::SharedVariable &v = w.block->program->shared_variables[op.target - 1];
-    if (v.begin >= size) return {v.begin, 0};
-    return {v.begin, v.bytes ? v.bytes : size - v.begin};
-}
-// Of an op with such a variable and offsets that are in the block's memory: reports lanes that lie outside of the
-// variable. Returns the others.
+// Of an op that names its variable (Block::shared_rooms) and offsets that are in the block's memory: reports lanes that
+// lie outside of the variable. Returns the others.
 uint32_t check_variable(Warp &, const Op &, Intent, uint32_t *offset, unsigned bytes, uint32_t exec);
 
 // Lanes of exec by where their generic address leads.

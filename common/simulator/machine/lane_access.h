@@ -256,7 +256,7 @@ inline void account_shared(Warp &w, const Op &op, Access kind, SharedAccess &acc
 // Addresses of an op that names shared memory. False: no lane is left after faults.
 inline bool find_shared(Warp &w, const Op &op, Intent intent, SharedAccess &access, unsigned bytes) {
     const uint32_t exec = access.exec = w.exec;
-    const SharedRoom room = shared_room(w, op);
+    const SharedRoom room = w.block->shared_rooms[op.target];
     if (op.a == kNoSlot || (op.extra & kBase32)) {
         uint32_t *offset = access.offset;
         const uint32_t add = uint32_t(op.imm);
