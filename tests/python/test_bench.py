@@ -359,6 +359,11 @@ def test_bytes_have_tables_and_pictures_of_their_own(monkeypatch):
     assert "746.0" in bf16 and "675.0" in bf16 and "1071.0" not in bf16
     assert "24_fp8, d = 128 | 1 |" in results.resources()
     assert result_pictures.throughput("e4m3") == "![e4m3, d = 128](throughput-e4m3-d128.png)"
+    assert results.errors("e4m3") == results.NOTHING
+    for row, error in zip(record["measurements"], (0.002, 0.0286, 0.0022, 0.0364), strict=True):
+        row["relative_error"] = error
+    assert "| d = 128, full | 24_fp8 | 2.86% |" in results.errors("e4m3") and "0.20%" not in results.errors("e4m3")
+    assert "| d = 128, full | cuDNN FP8 | 3.64% |" in results.errors("e4m3")
     figure = plot.throughput([(record, False)], "e4m3", 128)
     assert written(figure) == ["cuDNN FP8 1031", "24 fp8 1071 (stale)"]
     run = {"run": "2025-01-02, commit fedcba987654"}
