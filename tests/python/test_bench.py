@@ -261,6 +261,8 @@ def test_flash_attention_3_stands_beside_the_other_peers_and_deterministic_ones_
     record["measurements"] += [peer | {"name": name, "tflops": 500.0 + place} for place, name in enumerate(names)]
     monkeypatch.setattr(results.recorded, "shipped", lambda kind="": [record])
     monkeypatch.setattr(results.recorded, "of", lambda name: record)
+    record["provenance"] |= {"FlashAttention-3": "3.0.1"}
+    assert "| FlashAttention-3 | 3.0.1 |" in results.provenance() and "FlashAttention-4" not in results.provenance()
     assert "| FlashAttention-3 | peer |  |  |  | 500.0 |" in results.ladder()
     assert "| FlashAttention-3 | 500.0 |" in results.throughput("bf16", "128")
     plain, deterministic = results.gradients("128"), results.deterministic("128")

@@ -447,7 +447,8 @@ _OF_TUNING = {
 def provenance() -> Iterator[str]:
     for results in recorded.shipped():
         record = results["provenance"]
-        keys = ("device", "driver", "toolkit", "runtime", "torch", "cudnn", "commit", "date")
+        keys = ("device", "driver", "toolkit", "runtime", "torch", "cudnn", "cudnn_frontend", *peers.PACKAGES)
+        keys = (*keys, "commit", "date")
         body = [[key, str(record[key])] for key in keys if record.get(key)]
         clocks = sorted({row["sm_mhz"] for row in results["measurements"] if row.get("sm_mhz")})
         if clocks:
