@@ -116,6 +116,8 @@ def measured(monkeypatch, tmp_path):
         ("tflops(9) - 2 * 50 : .0f", "200"),
         ("tflops(9) / tflops(8) : .2f", "1.50 (stale)"),
         ('tflops(9, gpu="H100") / tflops(9) : .1f', "0.5"),
+        ("least_ahead(9, 8) : .1f", "1.5 (stale)"),
+        ("least_ahead('shapes', 8) : .1f", "(not recorded yet)"),
         ('-ablation("09 no swizzle") / ablation(9) + 1 : .0%', "68%"),
         ('ablation("29 no turns") : .0f', "700"),  # of a type that it has alone
         ('resource(9, "registers") : ,d', "255"),

@@ -79,6 +79,15 @@ class _Figures:
         results = recorded.first(gpu=gpu or self.gpu)
         return self._row(results, _name(name), causal, Nq=N, d_head=d, dtype=dtype)["tflops"]
 
+    def least_ahead(self, name: int | str, other: int | str, dtype: str = "bf16") -> float:
+        """How many times as much throughput as another kernel a stage has at the recorded point where it is fewest:
+        least_ahead("shapes", "fastest peer")."""
+        self.tflops(name, dtype=dtype)  # notes whether it is recorded, and stale
+        rows = recorded.pick(recorded.first(gpu=self.gpu), name=_name(name), dtype=dtype)
+        return min(
+            row["tflops"] / self.tflops(other, row["Nq"], row["d_head"], dtype, row["causal"], self.gpu) for row in rows
+        )
+
     def together(self, name: int | str, d: int = 128, causal: bool = False, gpu: str = "") -> float:
         """Recorded throughput at N = 4096 in bf16 of the run in which all stages were timed in turn:
         together("tma") / together("masking"); gpu: as in tflops()."""
