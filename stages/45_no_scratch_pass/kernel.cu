@@ -61,11 +61,10 @@ struct SharedStorage {
 
 // ---- work ----
 
-// Hands out the units in the order in which blocks ask for them: head by head, so that heads are complete one after the
-// other. The first keys of a head come first, because with a causal mask most queries see them. The last heads come
+// The units are numbered in the order in which blocks ask for them: head by head, so that heads are complete one after
+// the other. The first keys of a head come first, because with a causal mask most queries see them. The last heads come
 // together, the first keys of all of them first: the blocks' last units are short ones then, and end at like times.
-__device__ inline Unit next_unit(const FlashBackwardParams &params, Counters *counters) {
-    const int number = atomicAdd(&counters->next_unit, 1);
+__device__ inline Unit unit_of(const FlashBackwardParams &params, int number) {
     const int key_tiles = (params.Nkv + Bc - 1) / Bc;
     if (number >= params.B * params.Hkv * key_tiles) return {-1, 0, 0};
     const int heads = params.B * params.Hkv, together = min(last_heads, heads), first = heads - together;
@@ -108,6 +107,7 @@ struct Producer {
     const Workspace &workspace;
     PipelineState<unit_stages> unit_write;
     PipelineState<1> keys_write;  // of K and of V
+    int number;                   // of the next unit
     QueryLoader<SharedStorage<T, d_head, Br>, Br, Bc, stages> loader{shared, params, maps, workspace};
 
     __device__ void load_keys(T (&tile)[Bc * d_head], Pipeline<1> &pipeline, const CUtensorMap &map, const Unit &unit) {
@@ -123,10 +123,17 @@ struct Producer {
         ptx::mbarrier_arrive(&shared.unit_pipeline.full[unit_write.stage]);
     }
 
+    // Asks for the next unit before the unit's last tile is loaded: the answer takes long.
+    __device__ void advance(const KeyTile<Br, Bc> &keys, QueryTile &tile, Counters *counters) {
+        keys.advance(tile);
+        if (!keys.contains(tile)) number = atomicAdd(&counters->next_unit, 1);
+    }
+
     __device__ void run() {
         Counters *const counters = reinterpret_cast<Counters *>(workspace.counter);
+        number = atomicAdd(&counters->next_unit, 1);
         while (true) {
-            const Unit unit = next_unit(params, counters);
+            const Unit unit = unit_of(params, number);
             announce(unit);
             if (!unit.valid()) break;
             // K has no place yet. When it has one, its bytes are in L2.
@@ -134,14 +141,18 @@ struct Producer {
             const KeyTile<Br, Bc> keys(params, unit.key_tile, unit.kv_head, unit.batch);
             // The consumers read K last of all: the others' places are free before its is.
             QueryTile tile = keys.begin();
+            ptx::wait_for_launch_before();  // it computes the statistics
             loader.load_Q(keys, tile);
             load_keys(shared.V, shared.V_pipeline, maps.V, unit);
             loader.load_dO(keys, tile);
             load_keys(shared.K, shared.K_pipeline, maps.K, unit);
             keys_write.advance();
-            for (keys.advance(tile); keys.contains(tile); keys.advance(tile)) {
-                loader.load_Q(keys, tile);
-                loader.load_dO(keys, tile);
+            advance(keys, tile, counters);
+            while (keys.contains(tile)) {
+                const QueryTile loaded = tile;
+                advance(keys, tile, counters);
+                loader.load_Q(keys, loaded);
+                loader.load_dO(keys, loaded);
             }
             // The thread that tells of a unit also waits for this one: the copies under way read statistics, which
             // become zeros when the head is complete.
@@ -227,6 +238,7 @@ struct Converter {
 
     __device__ void run() {
         Counters *const counters = reinterpret_cast<Counters *>(workspace.counter);
+        ptx::wait_for_launch_before();  // it writes what becomes zeros here
         const int head_parts = params.Hq / params.Hkv * ((params.Nq + Br - 1) / Br) * consumers;
         const int key_tiles = (params.Nkv + Bc - 1) / Bc;
         while (true) {
@@ -285,8 +297,7 @@ __global__ void __launch_bounds__(threads, 1)
         for (uint64_t &full : shared.part_full) ptx::mbarrier_init(&full, 1);
         ptx::fence_mbarrier_init();
     }
-    ptx::wait_for_launch_before();  // it computes the statistics
-    __syncthreads();                // no thread may wait at a barrier before it is initialised
+    __syncthreads();  // no thread may wait at a barrier before it is initialised
 
     // The producer warpgroup gives most of its registers back. One thread loads, one tells, two warps convert.
     if (warpgroup == consumers) {
@@ -316,11 +327,11 @@ __global__ void __launch_bounds__(threads, 1)
             dK[x] = 0.0f;
             dV[x] = 0.0f;
         }
-        mainloop.wait_keys();
+        mainloop.wait_V();
 
         // There is no dQ to compute beside the first tile's dK: each dQ is that of the tile before.
         QueryTile tile = keys.begin();
-        derive_dS(mainloop, scores, dV, params, keys, tile.row_tile * Br);
+        derive_dS<true>(mainloop, scores, dV, params, keys, tile.row_tile * Br);  // K comes last of all
         mainloop.write_dS(scores.dS);
         mainloop.issue_dK(dK, scores.dS);
         mainloop.tell_dS();
@@ -357,7 +368,8 @@ __global__ void __launch_bounds__(threads, 1)
         send_rows(maps.dV, shared.rows[warp], dV, 1.0f, first, keys.kv_head, keys.batch, lane);  // beside dQ
         ptx::wgmma_wait<0>(dQ);
         mainloop.release_dS();
-        mainloop.shared.K_pipeline.consumer_release(mainloop.keys_read, lane);  // V is free since its last product
+        shared.K_pipeline.consumer_release(mainloop.K_read, lane);
+        mainloop.V_read.advance();  // V is free since its last product
         // Before the additions: what follows them into shared memory waits for them.
         send_rows(maps.dK, shared.rows[warp], dK, params.scale, first, keys.kv_head, keys.batch, lane);
         if (alone)
