@@ -34,7 +34,7 @@ struct Mainloop {
     const uint64_t dS_descriptor;                // buffer 0, the queries of the warpgroup's part of dQ
     const uint32_t dS_address;                   // where this lane stores its row of dS in buffer 0
     PipelineState<unit_stages> unit_read;
-    PipelineState<1> K_read, V_read;
+    PipelineState<1> keys_read;        // of K and of V
     PipelineState<stages> read;        // of Q and of dO, and where dS is written: there are as many buffers
     PipelineState<dS_stages> dS_read;  // one tile late
 
@@ -67,15 +67,13 @@ struct Mainloop {
         shared.unit_pipeline.consumer_release(unit_read, lane);
         return unit;
     }
-    __device__ void wait_K() { shared.K_pipeline.consumer_wait(K_read); }
-    __device__ void wait_V() { shared.V_pipeline.consumer_wait(V_read); }
     __device__ void wait_keys() {
-        wait_K();
-        wait_V();
+        shared.K_pipeline.consumer_wait(keys_read);
+        shared.V_pipeline.consumer_wait(keys_read);
     }
     __device__ void release_keys() {
-        shared.K_pipeline.consumer_release(K_read, lane);
-        shared.V_pipeline.consumer_release(V_read, lane);
+        if (lane == 0) ptx::mbarrier_arrive(&shared.K_pipeline.empty[0]);
+        shared.V_pipeline.consumer_release(keys_read, lane);
     }
 
     // Waits for the next tile and sets dP's accumulators to -D: the product is then dP - D. The fence, which the tensor
@@ -190,33 +188,26 @@ __device__ __forceinline__ void differentiate(Scores<Br> &tile) {
     }
 }
 
-// From a tile of Q to its dS, in registers. dV += Pᵀ dO is under way at the end. With waits_for_K the unit's K may not
-// be there yet: at d_head 128 dP, which needs V alone, is then computed before S.
-template <bool waits_for_K = false, typename Shared, typename T, int d_head, int Br>
+// From a tile of Q to its dS, in registers. dV += Pᵀ dO is under way at the end.
+template <typename Shared, typename T, int d_head, int Br>
 __device__ __forceinline__ void derive_dS(Mainloop<Shared, T, d_head, Br> &mainloop, Scores<Br> &tile,
                                           float (&dV)[d_head / 2], const FlashBackwardParams &params,
                                           const KeyTile<Br, Bc> &keys, int first_query) {
     const int warp_key = keys.first_key + mainloop.warp * 16;
     float log_sum_exp[Br / 16][4];
-    constexpr bool dP_first = waits_for_K && d_head == 128;
     mainloop.begin_dP(tile.dP);
-    if constexpr (dP_first) mainloop.issue_dP(tile.dP);
-    if constexpr (waits_for_K) mainloop.wait_K();
     mainloop.issue_S(tile.S);
-    if constexpr (!dP_first) mainloop.issue_dP(tile.dP);
+    mainloop.issue_dP(tile.dP);
     // At d_head 128 the log-sum-exp is read while S is computed. At d_head 64 the accumulators leave no registers for
     // it.
     if constexpr (d_head == 128) mainloop.read_log_sum_exp(log_sum_exp);
-    if constexpr (dP_first)
-        ptx::wgmma_wait<0>(tile.S, tile.dP);
-    else
-        ptx::wgmma_wait<1>(tile.S);
+    ptx::wgmma_wait<1>(tile.S);
     if constexpr (d_head == 64) mainloop.read_log_sum_exp(log_sum_exp);
     mask<Br>(tile.S, warp_key, first_query, keys.causal_offset, params.Nkv, mainloop.lane);
     exponentiate<T, Br>(tile, log_sum_exp, params.scale * 1.44269504f);  // beside dP
     mainloop.issue_dV(dV, tile.P);
 
-    if constexpr (!dP_first) ptx::wgmma_wait<1>(tile.dP);
+    ptx::wgmma_wait<1>(tile.dP);
     differentiate<T, Br>(tile);  // beside dV
 }
 

@@ -299,14 +299,13 @@ __global__ void __launch_bounds__(threads, 1)
     }
     __syncthreads();  // no thread may wait at a barrier before it is initialised
 
+    using Converting = Converter<T, d_head, Br, stores_dQ>;
     // The producer warpgroup gives most of its registers back. One thread loads, one tells, two warps convert.
     if (warpgroup == consumers) {
         ptx::setmaxnreg_dec<producer_registers>();
-        Counters *const counters = reinterpret_cast<Counters *>(workspace.counter);
         const int role = warp - 4 * consumers;
         if (role == 0 && lane == 0) Producer<T, d_head, Br>{shared, params, maps, workspace}.run();
-        if (role == 1 && lane == 0) tell(shared, params, counters);
-        using Converting = Converter<T, d_head, Br, stores_dQ>;
+        if (role == 1 && lane == 0) tell(shared, params, reinterpret_cast<Counters *>(workspace.counter));
         if (role >= 2) Converting{shared.parts[role - 2], &shared.part_full[role - 2], params, workspace, lane}.run();
         return;
     }
@@ -314,6 +313,7 @@ __global__ void __launch_bounds__(threads, 1)
     // The consumer warpgroups take these registers.
     ptx::setmaxnreg_inc<consumer_registers>();
     Mainloop<Shared, T, d_head, Br> mainloop(shared, warp, lane);
+    PipelineState<1> V_read;               // apart from K's: V is given back earlier
     Scores<Br> scores;                     // transposed [64, Br] per warpgroup
     float dQ[dQ_columns<d_head, Br> / 2];  // transposed [64, dQ_columns] per warpgroup
     float dK[d_head / 2], dV[d_head / 2];  // [64, d_head] per warpgroup
@@ -327,11 +327,12 @@ __global__ void __launch_bounds__(threads, 1)
             dK[x] = 0.0f;
             dV[x] = 0.0f;
         }
-        mainloop.wait_V();
+        shared.K_pipeline.consumer_wait(mainloop.keys_read);
+        shared.V_pipeline.consumer_wait(V_read);
 
         // There is no dQ to compute beside the first tile's dK: each dQ is that of the tile before.
         QueryTile tile = keys.begin();
-        derive_dS<true>(mainloop, scores, dV, params, keys, tile.row_tile * Br);  // K comes last of all
+        derive_dS(mainloop, scores, dV, params, keys, tile.row_tile * Br);
         mainloop.write_dS(scores.dS);
         mainloop.issue_dK(dK, scores.dS);
         mainloop.tell_dS();
@@ -368,8 +369,8 @@ __global__ void __launch_bounds__(threads, 1)
         send_rows(maps.dV, shared.rows[warp], dV, 1.0f, first, keys.kv_head, keys.batch, lane);  // beside dQ
         ptx::wgmma_wait<0>(dQ);
         mainloop.release_dS();
-        shared.K_pipeline.consumer_release(mainloop.K_read, lane);
-        mainloop.V_read.advance();  // V is free since its last product
+        shared.K_pipeline.consumer_release(mainloop.keys_read, lane);
+        V_read.advance();  // V is free since its last product
         // Before the additions: what follows them into shared memory waits for them.
         send_rows(maps.dK, shared.rows[warp], dK, params.scale, first, keys.kv_head, keys.batch, lane);
         if (alone)
@@ -386,8 +387,7 @@ __global__ void __launch_bounds__(threads, 1)
     ptx::barrier_sync(1, 128 * consumers);
     const int thread = ptx::thread_number();
     Part &loaded = reinterpret_cast<Part *>(&shared)[thread / 32];
-    uint64_t *const full = &shared.part_full[converters + thread / 32];
-    Converter<T, d_head, Br, stores_dQ>{loaded, full, params, workspace, thread % 32}.run();
+    Converting{loaded, &shared.part_full[converters + thread / 32], params, workspace, thread % 32}.run();
 }
 
 // ---- launch ----
