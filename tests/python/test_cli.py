@@ -11,6 +11,7 @@ import pytest
 from hostcc import ROOT
 
 from flashladder.building import build, toolchain
+from flashladder.commands import cli
 from flashladder.commands import stage as stage_command
 from flashladder.core.errors import FlashLadderError
 from flashladder.ladder import stages
@@ -64,6 +65,43 @@ def test_make_unknown_verb(make):
     done = make(f"stage-{NUMBERS[0]}", "fly")
     assert done.returncode != 0
     assert f"'fly': stage {NUMBERS[0]} can build, run, " in done.stderr
+
+
+def test_a_stage_without_a_name_is_none(make):
+    assert "There is no stage ''" in make("stage-").stderr
+
+
+@pytest.mark.parametrize("words", (("diff",), ("profile",), ()), ids=("diff", "profile", "none"))
+def test_arguments_that_no_verb_takes_are_refused(make, words):
+    """A run that had them would say that it is right, of another problem."""
+    number = NUMBERS[-1]
+    done = make(f"stage-{number}", *words, "ARGS=--seq 512")
+    assert done.returncode != 0
+    assert f"'--seq 512': {words[0] if words else 'build'} of stage {number} takes no ARGS." in done.stderr
+    assert (f"flashladder profile {number} --help" in done.stderr) == ("profile" in words)
+
+
+@pytest.mark.parametrize("wrong", ("0", "-1", "1e3", "many", "2147483648"))
+def test_a_size_is_a_number_above_0(wrong, capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["run", NUMBERS[-1], "--seq", wrong])
+    assert ended.value.code == 2
+    assert f"--seq: {wrong}: expected a whole number from 1 to 2147483647" in capsys.readouterr().err
+
+
+def test_make_autograder_asks_for_both(make):
+    for words in ((), ("ASSIGNMENT=swizzle",)):
+        done = make("autograder", *words)
+        assert done.returncode != 0 and "Name both: `make autograder ASSIGNMENT=swizzle FOR=" in done.stderr
+
+
+def test_names_with_blanks_reach_a_command_whole(make, tmp_path):
+    nothing = tmp_path / "no such folder"
+    done = make("grade", "ASSIGNMENT=swizzle", f"SUBMISSIONS={nothing}")
+    assert done.returncode != 0 and f"{nothing} is no folder" in done.stderr
+    done = make("grade", "ASSIGNMENT=swizzle", "SUBMISSIONS=~/no such class", HOME=str(tmp_path))
+    assert f"{tmp_path}/no such class is no folder" in done.stderr
+    assert "a b.zip does not exist" in make("check-report", f"FILE={tmp_path}/a b.zip").stderr
 
 
 @needs_stages

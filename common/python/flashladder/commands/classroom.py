@@ -45,6 +45,8 @@ def write_assignment(name: str, folder: Path | None) -> int:
 
 
 def write_autograder(name: str, service: str, folder: Path | None) -> int:
+    if not name or not service:
+        raise FlashLadderError("Name both: `make autograder ASSIGNMENT=swizzle FOR=gradescope`.")
     assignment = assignments.get(name)
     file = services.write(service, assignment, folder or work_directory() / "autograders" / assignment.name)
     say(f"{os.path.relpath(file)}: docs/instructors.md says what {service} does with it.")
@@ -118,7 +120,7 @@ def _times(told: Grading, assignment: assignments.Assignment) -> Callable[[str, 
     if told.times == "files":
         return lambda _, path: late.by_files(path)
     if told.times:
-        known = late.read_times(Path(told.times))
+        known = late.read_times(Path(told.times).expanduser())
         return lambda identity, path: known.get(identity) or known.get(path.name)
     if assignment.late:
         raise FlashLadderError(

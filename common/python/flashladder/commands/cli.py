@@ -35,6 +35,11 @@ def stage_numbers(text: str) -> tuple[int, ...]:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
+def path(text: str) -> Path:
+    """The type of options that are files or folders. Not every shell replaces the ~ of `make grade SUBMISSIONS=~/x`."""
+    return Path(text).expanduser()
+
+
 def tuned_stage(text: str) -> str:
     """The name of a stage that has configurations: "23" -> "shapes"."""
     try:
@@ -205,9 +210,9 @@ def add_tune_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--d-head", dest="head_dims", type=numbers, default=(64, 128), metavar="D,D")
     parser.add_argument("--dtype", dest="dtypes", type=words, default=("bf16",), metavar="T,T", help="bf16, fp16")
     instead = parser.add_mutually_exclusive_group()
-    instead.add_argument("--configs", dest="configurations", type=Path, metavar="FILE",
+    instead.add_argument("--configs", dest="configurations", type=path, metavar="FILE",
                          help="in place of a space: a configuration on each line")  # fmt: skip
-    instead.add_argument("--fastest-of", type=Path, metavar="FILE",
+    instead.add_argument("--fastest-of", type=path, metavar="FILE",
                          help="in place of a space: another GPU's record, the 16 (--limit) fastest of each length that "
                          "all were timed at; minutes in place of a quarter of an hour")  # fmt: skip
     parser.add_argument("--limit", type=int, default=0, metavar="N", help="of each type and head dim at most N")
@@ -220,13 +225,13 @@ def add_tune_options(parser: argparse.ArgumentParser) -> None:
                         help="that run beside their flags")  # fmt: skip
     parser.add_argument("--best", type=int, default=6, metavar="N",
                         help="of each length of the short list that go on to the finals")  # fmt: skip
-    parser.add_argument("--store", type=Path, metavar="FILE", help="what is remembered; default: build/tuning.sqlite")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="the record; default: docs/results/GPU-tuning.json")
+    parser.add_argument("--store", type=path, metavar="FILE", help="what is remembered; default: build/tuning.sqlite")
+    parser.add_argument("--out", type=path, metavar="FILE", help="the record; default: docs/results/GPU-tuning.json")
     parser.add_argument("--again", action="store_true", help="try again what failed before")
     text = "record what ptxas gives a sample of configurations; needs no GPU, times nothing"
     parser.add_argument("--registers", action="store_true", help=text)
     text = "the table of blocks anew, from the record GPU-decode-shares.json of stage lean or paged_kv"
-    parser.add_argument("--decode", type=Path, metavar="FILE", help=text)
+    parser.add_argument("--decode", type=path, metavar="FILE", help=text)
 
 
 def command_machine_code(options) -> int:
@@ -301,7 +306,7 @@ def _answers(add: Adder) -> None:
     sub = add("export-task", later("commands.classroom.export_task", "stage", "to"),
               "a stage's exercises as a task of a service that ranks kernels, in KernelBot's form")  # fmt: skip
     sub.add_argument("stage")
-    sub.add_argument("--to", type=Path, required=True, metavar="FOLDER", help="that is not there yet, or empty")
+    sub.add_argument("--to", type=path, required=True, metavar="FOLDER", help="that is not there yet, or empty")
     add_verbs("puzzle", "a stage's puzzles, ten lines each: list, start, check, hint, solution")
     add("next", later("commands.following.run"), "what you have done, what comes next, and how long it takes")
 
@@ -319,40 +324,40 @@ def _measuring(add: Adder) -> None:
     sub.add_argument("--blocks", type=int, default=0, help="on the multiprocessor; default: as many as are resident")
     sub.add_argument("--from", dest="start", type=float, default=0, metavar="CLOCK", help="where the picture begins")
     sub.add_argument("--to", dest="end", type=float, default=0, metavar="CLOCK", help="where it ends")
-    sub.add_argument("--out", type=Path, metavar="FILE", help="the picture; default: build/results/timeline-NN.png")
-    sub.add_argument("--perfetto", type=Path, metavar="FILE", help="default: build/results/timeline-NN.json")
+    sub.add_argument("--out", type=path, metavar="FILE", help="the picture; default: build/results/timeline-NN.png")
+    sub.add_argument("--perfetto", type=path, metavar="FILE", help="default: build/results/timeline-NN.json")
 
 
 def _classes(add: Adder) -> None:
     """What an instructor does."""
     sub = add("assignment", command_assignment, "list the assignments, or write the students' folder of one")
     sub.add_argument("name", nargs="?", help="its name, or a file of the same form")
-    sub.add_argument("--out", type=Path, help="the folder to write; default: work/assignments/NAME")
+    sub.add_argument("--out", type=path, help="the folder to write; default: work/assignments/NAME")
     text = "write what a service is given to grade with this project"
     sub = add("autograder", later("commands.classroom.write_autograder", "assignment", "service", "out"), text)
-    sub.add_argument("assignment", help="its name, or a file of the same form")
-    sub.add_argument("service", help="gradescope or classroom50")
-    sub.add_argument("--out", type=Path, help="the folder to write to; default: work/autograders/ASSIGNMENT")
+    sub.add_argument("assignment", nargs="?", default="", help="its name, or a file of the same form")
+    sub.add_argument("service", nargs="?", default="", help="gradescope or classroom50")
+    sub.add_argument("--out", type=path, help="the folder to write to; default: work/autograders/ASSIGNMENT")
     sub = add("grade", command_grade, "grade a folder of submissions")
     sub.add_argument("name", nargs="?", metavar="assignment", help="its name, or a file of the same form")
     text = "a folder with a folder or an archive for each student"
-    sub.add_argument("folder", nargs="?", type=Path, metavar="submissions", help=text)
-    sub.add_argument("--out", type=Path, help="where reports and results go; default: build/results/classes/NAME")
+    sub.add_argument("folder", nargs="?", type=path, metavar="submissions", help=text)
+    sub.add_argument("--out", type=path, help="where reports and results go; default: build/results/classes/NAME")
     sub.add_argument("--scheduler", default="", help="local, slurm, pbs or tls://host:8786; default: processes")
     sub.add_argument("--jobs", type=int, help="how many at a time (of slurm and pbs: jobs); default: the processors")
     text = "auto: the best level that there is; none must be asked for"
     sub.add_argument("--isolation", dest="isolated", default="auto", help=text)
     sub.add_argument("--job-script", action="store_true", help="show what --scheduler slurm or pbs would submit")
-    sub.add_argument("--certificates", type=Path, metavar="FOLDER", help="of the class, for --scheduler")
+    sub.add_argument("--certificates", type=path, metavar="FOLDER", help="of the class, for --scheduler")
     sub.add_argument("--only", default="", metavar="NAME", help="grade this submission anew, and no other one")
     sub.add_argument("--times", default="", metavar="FILE", help="CSV with id and handed_in, or the word files")
-    sub.add_argument("--roster", type=Path, metavar="FILE", help="Canvas' gradebook or Moodle's list: points for it")
+    sub.add_argument("--roster", type=path, metavar="FILE", help="Canvas' gradebook or Moodle's list: points for it")
     sub.add_argument("--pseudonyms", action="store_true", help="no names in the reports; pseudonyms.csv has them")
     text = "similar.md: which answers are alike (no verdict)"
     sub.add_argument("--similarity", dest="similar", action="store_true", help=text)
     text = "make the certificates by which a class's cluster is reached"
     sub = add("certificates", later("commands.classroom.make_certificates", "folder"), text)
-    sub.add_argument("folder", nargs="?", type=Path, help="default: work/certificates")
+    sub.add_argument("folder", nargs="?", type=path, help="default: work/certificates")
 
 
 def _records(add: Adder) -> None:
