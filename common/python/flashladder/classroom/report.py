@@ -157,7 +157,8 @@ class Mistakes:
                 found.sort()
                 names = ", ".join(for_markdown(student) for student, _ in found[:MOST_STUDENTS])
                 more = f" and {len(found) - MOST_STUDENTS} more" if len(found) > MOST_STUDENTS else ""
-                lines += ["", f"**{len(found)} times, {for_markdown(kind)}** ({names}{more}). An example:", ""]
+                times = "Once" if len(found) == 1 else f"{len(found)} times"
+                lines += ["", f"**{times}, {for_markdown(kind)}** ({names}{more}). An example:", ""]
                 lines.append(code_block(found[0][1]))
             left = len(mistakes) - MOST_MISTAKES
             lines += ["", f"And {left} others, of which each is rarer."] if left > 0 else []
