@@ -89,6 +89,19 @@ def test_a_size_is_a_number_above_0(wrong, capsys):
     assert f"--seq: {wrong}: expected a whole number from 1 to 2147483647" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("wrong", ("0", "-2", "many"))
+def test_a_number_of_jobs_is_above_0(monkeypatch, wrong):
+    monkeypatch.setenv("FLASHLADDER_JOBS", wrong)
+    with pytest.raises(FlashLadderError, match=f"FLASHLADDER_JOBS={wrong}: a whole number above 0"):
+        build.jobs()
+
+
+def test_an_nvcc_that_is_named_and_not_there_is_told(monkeypatch):
+    monkeypatch.setenv("CUDACXX", "/no/such/nvcc")
+    with pytest.raises(FlashLadderError, match="CUDACXX=/no/such/nvcc: no such program"):
+        toolchain.find_nvcc()
+
+
 def test_make_autograder_asks_for_both(make):
     for words in ((), ("ASSIGNMENT=swizzle",)):
         done = make("autograder", *words)

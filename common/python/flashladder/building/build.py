@@ -15,7 +15,10 @@ from flashladder.core.paths import ROOT, build_directory
 
 
 def jobs() -> int:
-    return int(os.environ.get("FLASHLADDER_JOBS") or len(os.sched_getaffinity(0)))
+    told = os.environ.get("FLASHLADDER_JOBS") or str(len(os.sched_getaffinity(0)))
+    if not told.isdecimal() or int(told) == 0:
+        raise FlashLadderError(f"FLASHLADDER_JOBS={told}: a whole number above 0 is wanted.")
+    return int(told)
 
 
 def _environment() -> dict[str, str]:
