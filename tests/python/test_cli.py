@@ -1,7 +1,9 @@
 """Commands and make targets: what they print, and what they say when something is wrong or missing."""
 
+import errno
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -13,6 +15,7 @@ from hostcc import ROOT
 from flashladder.building import build, toolchain
 from flashladder.commands import cli
 from flashladder.commands import stage as stage_command
+from flashladder.core import environment
 from flashladder.core.errors import FlashLadderError
 from flashladder.ladder import stages
 
@@ -87,6 +90,32 @@ def test_a_size_is_a_number_above_0(wrong, capsys):
         cli.main(["run", NUMBERS[-1], "--seq", wrong])
     assert ended.value.code == 2
     assert f"--seq: {wrong}: expected a whole number from 1 to 2147483647" in capsys.readouterr().err
+
+
+def test_a_file_that_cannot_be_written_whole_is_not_there(tmp_path):
+    """A page of it would else be taken for what the reader began."""
+    page = tmp_path / "page.cu"
+    command = [sys.executable, "-m", "flashladder", "new", "swizzle", "--kernel", str(page)]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        env=environment.for_python(),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024)),
+    )
+    assert done.returncode == 1 and not page.exists()
+    assert (
+        done.stderr == "error: File too large. Raise the limit on the size of files (ulimit -f) and run this again.\n"
+    )
+
+
+def test_a_folder_that_cannot_be_written_is_named(monkeypatch, capsys):
+    def refuse(which):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), "/media/cd/work")
+
+    monkeypatch.setattr("flashladder.ladder.diff.show", refuse)
+    assert cli.main(["diff", NUMBERS[-1]]) == 1
+    assert "error: /media/cd/work: Read-only file system. Clone the project to a folder" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("wrong", ("0", "-2", "many"))
@@ -255,6 +284,13 @@ class TestBootstrap:
         broken.write_text(broken.read_text().replace('"-m", "venv"', '"-m", "no_such_venv"'))
         done = bootstrap()
         assert done.returncode == 1 and "python3-venv" in done.stderr
+
+    def test_a_folder_that_cannot_be_written(self, bootstrap, tmp_path):
+        said = "Error: [Errno 30] Read-only file system: 'venv/include'"
+        file = tmp_path / "common/python/flashladder/building/bootstrap.py"
+        file.write_text(file.read_text().replace('"-m", "venv"', f'"-c", """raise SystemExit({said!r})"""'))
+        done = bootstrap()
+        assert done.returncode == 1 and "cannot be written" in done.stderr and "python3-venv" not in done.stderr
 
 
 @needs_stages

@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import errno
 import importlib
 import os
 import sys
@@ -441,6 +442,16 @@ def _texts(add: Adder) -> None:
     add("sim", later("simulator.sim.run", "rest"), "run a CUDA program on the simulator: sim -- ./program arguments")
 
 
+# What is no fault of this program, and what to do.
+WAY_OUT = {
+    errno.ENOSPC: "Make room and run this again.",
+    errno.EDQUOT: "Make room and run this again.",
+    errno.EFBIG: "Raise the limit on the size of files (ulimit -f) and run this again.",
+    errno.EROFS: "Clone the project to a folder that can be written, or name another place.",
+    errno.EACCES: "Give yourself the right to it, or name another place.",
+}
+
+
 def main(arguments: list[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     # What follows the first -- belongs to the program or to pytest.
@@ -452,6 +463,12 @@ def main(arguments: list[str] | None = None) -> int:
         return options.function(options)
     except FlashLadderError as error:
         print(f"error: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        if error.errno not in WAY_OUT:
+            raise
+        where = f"{error.filename2 or error.filename}: " if error.filename else ""
+        print(f"error: {where}{error.strerror}. {WAY_OUT[error.errno]}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
