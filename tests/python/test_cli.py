@@ -13,7 +13,7 @@ import pytest
 from hostcc import ROOT
 
 from flashladder.building import build, toolchain
-from flashladder.commands import cli
+from flashladder.commands import cli, other_parts
 from flashladder.commands import stage as stage_command
 from flashladder.core import environment
 from flashladder.core.errors import FlashLadderError
@@ -129,6 +129,23 @@ def test_an_nvcc_that_is_named_and_not_there_is_told(monkeypatch):
     monkeypatch.setenv("CUDACXX", "/no/such/nvcc")
     with pytest.raises(FlashLadderError, match="CUDACXX=/no/such/nvcc: no such program"):
         toolchain.find_nvcc()
+
+
+def test_a_type_that_a_stage_does_not_take_is_refused(capsys):
+    """It would run another one and say that it is verified."""
+    for command in ("run", "profile", "timeline"):
+        assert cli.main([command, "online_softmax", "--dtype", "e4m3"]) == 1
+        assert "--dtype e4m3: stage 02 takes fp16 and bf16." in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        cli.main(["tune", "--lengths", "1024,0"])
+    assert "'1024,0' is no list of numbers" in capsys.readouterr().err
+
+
+def test_what_is_timed_together_is_of_one_kind():
+    decode = stages.entry("lean")
+    assert other_parts.others_of(decode, ["52", "short_ends"]) == [stages.entry(52), stages.entry(53)]
+    with pytest.raises(FlashLadderError, match="Stage 02 is none of those that can be timed beside stage 54"):
+        other_parts.others_of(decode, ["02"])
 
 
 def test_make_autograder_asks_for_both(make):

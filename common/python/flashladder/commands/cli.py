@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from flashladder.building import build
-from flashladder.commands.options import add_problem_options, settings
+from flashladder.commands.options import add_problem_options, settings, size
 from flashladder.core import device
 from flashladder.core.console import say, table
 from flashladder.core.errors import FlashLadderError
@@ -23,8 +23,8 @@ from flashladder.measuring import bench, detections
 def numbers(text: str) -> tuple[int, ...]:
     """ "1,2,3" -> (1, 2, 3)"""
     try:
-        return tuple(int(part) for part in text.split(",") if part)
-    except ValueError as error:
+        return tuple(size(part) for part in text.split(",") if part)
+    except argparse.ArgumentTypeError as error:
         raise argparse.ArgumentTypeError(f"'{text}' is no list of numbers such as 1,2,3") from error
 
 
@@ -110,13 +110,23 @@ def command_build(options) -> int:
     return 0
 
 
+def problem_of(options) -> Problem:
+    """What the options ask for. A stage that does not take bf16 runs its own type where none is named."""
+    stage = stages.entry(options.stage)
+    if options.dtype and options.dtype not in stage.dtypes:
+        raise FlashLadderError(f"--dtype {options.dtype}: stage {stage.id} takes {' and '.join(stage.dtypes)}.")
+    options.dtype = options.dtype or "bf16"
+    return settings(Problem, options)
+
+
 def command_run(options) -> int:
     from flashladder.ladder import sweep
 
     stage = stages.get(options.stage)
-    verdict = sweep.verify(stage, settings(Problem, options), options.seed)
+    verdict = sweep.verify(stage, problem_of(options), options.seed)
     where = verdict.result.device if verdict.result else device.choose(stage.min_compute)
-    say(f"{stage.name} on {where}: {verdict.problem}: {'verified' if verdict.passed else 'WRONG'}: {verdict.message}")
+    outcome = "verified" if verdict.passed else "WRONG" if verdict.result else "failed"
+    say(f"{stage.name} on {where}: {verdict.problem}: {outcome}: {verdict.message}")
     return 0 if verdict.passed else 1
 
 
@@ -131,15 +141,16 @@ def command_bench(options) -> int:
 def command_profile(options) -> int:
     from flashladder.measuring import profile
 
+    stage, problem = stages.get(options.stage), problem_of(options)
     build.build()
-    profile.show(stages.get(options.stage), settings(Problem, options))
+    profile.show(stage, problem)
     return 0
 
 
 def command_timeline(options) -> int:
     from flashladder.commands import timeline
 
-    return timeline.command(options, settings(Problem, options))
+    return timeline.command(options, problem_of(options))
 
 
 def command_results(options) -> int:
@@ -216,7 +227,7 @@ def add_tune_options(parser: argparse.ArgumentParser) -> None:
     instead.add_argument("--fastest-of", type=path, metavar="FILE",
                          help="in place of a space: another GPU's record, the 16 (--limit) fastest of each length that "
                          "all were timed at; minutes in place of a quarter of an hour")  # fmt: skip
-    parser.add_argument("--limit", type=int, default=0, metavar="N", help="of each type and head dim at most N")
+    parser.add_argument("--limit", type=size, default=0, metavar="N", help="of each type and head dim at most N")
     parser.add_argument("--tokens", type=int, default=16384, help="B times N, the same for all lengths")
     parser.add_argument("--heads", type=int, default=16)
     parser.add_argument("--lengths", type=numbers, default=bench.LENGTHS, metavar="N,N,...", help="of the finals")
@@ -275,6 +286,7 @@ def _stages(add: Adder) -> None:
     sub = add("run", command_run, "run one stage on random inputs and verify it")
     sub.add_argument("stage")
     add_problem_options(sub, 256)
+    sub.set_defaults(dtype="")
     sub.add_argument("--seed", type=int, default=0)
     text = "one stage: build, run, test, bench, profile, diff, break, order, timeline"
     sub = add("stage", later("commands.stage.command", "stage", "verbs", "rest"), text)
@@ -319,9 +331,11 @@ def _measuring(add: Adder) -> None:
     sub = add("profile", command_profile, "counters by source line, beside the stage before")
     sub.add_argument("stage")
     add_problem_options(sub, 256)
+    sub.set_defaults(dtype="")
     sub = add("timeline", command_timeline, "when warps compute, wait and ask, by a model: table, picture, Perfetto")
     sub.add_argument("stage")
     add_problem_options(sub, 512)
+    sub.set_defaults(dtype="")
     sub.add_argument("--blocks", type=int, default=0, help="on the multiprocessor; default: as many as are resident")
     sub.add_argument("--from", dest="start", type=float, default=0, metavar="CLOCK", help="where the picture begins")
     sub.add_argument("--to", dest="end", type=float, default=0, metavar="CLOCK", help="where it ends")

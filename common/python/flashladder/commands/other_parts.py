@@ -70,6 +70,15 @@ def bench_gradients(stage: Backward) -> None:
     show_counters(f"{PROBLEM}; by warp", [(name, counters.totals({"launches": several})) for name, several in sums])
 
 
+def others_of(stage: Stage, words: Sequence[str]) -> list[Stage]:
+    """Other stages of the same kind, which are timed beside it."""
+    found = [entry(word) for word in words]
+    for one in found:
+        if type(one) is not type(stage):
+            raise FlashLadderError(f"Stage {one.id} is none of those that can be timed beside stage {stage.id}.")
+    return found
+
+
 # ---- decode ----
 
 
@@ -97,9 +106,9 @@ def lengths(text: str) -> tuple[int, ...]:
 def bench_decode(stage: Decode, rest: list[str]) -> None:
     """Microseconds beside the peers and beside reading on a GPU; on the simulator its counters. rest: other decode
     stages, which are timed in the same run."""
+    every = {one.number for one in (stage, *others_of(stage, rest))}
     where = device.choose(stage.min_compute)
     if where.kind == "gpu":
-        every = {one.number for one in (stage, *map(entry, rest))}
         decode_bench.run_bench(decode_bench.Settings(stages=tuple(sorted(every))), where)
         return
     say(f"Device: {where}. It has no time to measure: these are counters.")
@@ -141,7 +150,7 @@ def bench_ring(stage: Ring, rest: list[str]) -> None:
     """Times the stage beside peers on all GPUs; on the simulator the same calls, without times. rest: other stages for
     several GPUs, timed in the same run, and settings such as lengths=16384,65536 or budget_s=300."""
     where = device.choose(stage.min_compute)
-    others = [entry(word) for word in rest if "=" not in word]
+    others = others_of(stage, [word for word in rest if "=" not in word])
     every = sorted({one.number: one.slug for one in (stage, *others)}.items())
     settings = ring_bench.Settings() if where.kind == "gpu" else ring_bench.REHEARSAL
     settings = replace(settings, stages=tuple(slug for _, slug in every))
