@@ -5,6 +5,7 @@ import os
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -139,6 +140,14 @@ def test_a_type_that_a_stage_does_not_take_is_refused(capsys):
     with pytest.raises(SystemExit):
         cli.main(["tune", "--lengths", "1024,0"])
     assert "'1024,0' is no list of numbers" in capsys.readouterr().err
+
+
+def test_a_reader_that_has_seen_enough_is_no_error():
+    command = [sys.executable, "-m", "flashladder", "stages"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes, env=environment.for_python()) as started:
+        started.stdout.close()
+        assert started.stderr.read() == "" and started.wait() == 128 + signal.SIGPIPE
 
 
 def test_what_is_timed_together_is_of_one_kind():

@@ -5,6 +5,8 @@ import dataclasses
 import errno
 import importlib
 import os
+import select
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -466,6 +468,16 @@ WAY_OUT = {
 }
 
 
+def _reader_is_gone() -> bool:
+    """Whether what this prints goes nowhere, as after `| head`: the rest of it is thrown away then."""
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), 0)
+    gone = any(event & select.POLLERR for _, event in poll.poll(0))
+    if gone:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return gone
+
+
 def main(arguments: list[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     # What follows the first -- belongs to the program or to pytest.
@@ -478,6 +490,10 @@ def main(arguments: list[str] | None = None) -> int:
     except FlashLadderError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    except BrokenPipeError:
+        if not _reader_is_gone():
+            raise
+        return 128 + signal.SIGPIPE
     except OSError as error:
         if error.errno not in WAY_OUT:
             raise
