@@ -1,6 +1,7 @@
 """Commands and make targets: what they print, and what they say when something is wrong or missing."""
 
 import errno
+import fcntl
 import os
 import re
 import resource
@@ -124,6 +125,23 @@ def test_a_number_of_jobs_is_above_0(monkeypatch, wrong):
     monkeypatch.setenv("FLASHLADDER_JOBS", wrong)
     with pytest.raises(FlashLadderError, match=f"FLASHLADDER_JOBS={wrong}: a whole number above 0"):
         build.jobs()
+
+
+def test_two_builds_in_a_folder_come_one_after_the_other(monkeypatch, tmp_path):
+    monkeypatch.setenv("FLASHLADDER_BUILD", str(tmp_path))
+    with open(tmp_path / build.LOCK, "w") as other:
+        with build._alone(), pytest.raises(BlockingIOError):
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        told = []
+
+        def ends_once_it_is_told(text):
+            told.append(text)
+            fcntl.flock(other, fcntl.LOCK_UN)
+
+        monkeypatch.setattr(build, "say", ends_once_it_is_told)
+        with build._alone():
+            assert len(told) == 1 and "Another command is building here" in told[0]
 
 
 def test_an_nvcc_that_is_named_and_not_there_is_told(monkeypatch):
