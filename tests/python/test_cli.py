@@ -185,6 +185,8 @@ def test_names_with_blanks_reach_a_command_whole(make, tmp_path):
     nothing = tmp_path / "no such folder"
     done = make("grade", "ASSIGNMENT=swizzle", f"SUBMISSIONS={nothing}")
     assert done.returncode != 0 and f"{nothing} is no folder" in done.stderr
+    done = make("grade", "ASSIGNMENT=swizzle", f"SUBMISSIONS={nothing}", "ARGS=--jobs 0")
+    assert done.returncode and "argument --jobs: 0: expected a whole number from 1" in done.stderr
     done = make("grade", "ASSIGNMENT=swizzle", "SUBMISSIONS=~/no such class", HOME=str(tmp_path))
     assert f"{tmp_path}/no such class is no folder" in done.stderr
     assert "a b.zip does not exist" in make("check-report", f"FILE={tmp_path}/a b.zip").stderr

@@ -9,6 +9,7 @@ that this user alone can read.
 
 import itertools
 import os
+import shlex
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from concurrent import futures
@@ -85,7 +86,7 @@ def security(folder: Path):
 
 def options_of_dask(folder: Path) -> str:
     """For `dask scheduler` and `dask worker`."""
-    certificate, key = folder / CERTIFICATE, folder / KEY
+    certificate, key = (shlex.quote(str(folder / name)) for name in (CERTIFICATE, KEY))
     return f"--tls-ca-file {certificate} --tls-cert {certificate} --tls-key {key}"
 
 

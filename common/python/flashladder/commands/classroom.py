@@ -1,6 +1,7 @@
 """make assignment, make grade, make certificates, make autograder and flashladder export-task."""
 
 import os
+import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -144,5 +145,5 @@ def make_certificates(folder: Path | None) -> int:
     say("Put the folder where all workers read it. Then, on the head and on each worker:")
     say(f"  dask scheduler --protocol tls --no-dashboard {options}")
     say(f"  dask worker tls://HEAD:8786 --protocol tls --nthreads 1 --no-dashboard {options}")
-    say(f'  make grade ... ARGS="--scheduler tls://HEAD:8786 --certificates {folder}"')
+    say(f'  make grade ... ARGS="--scheduler tls://HEAD:8786 --certificates {shlex.quote(str(folder))}"')
     return 0

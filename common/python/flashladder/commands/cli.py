@@ -361,7 +361,7 @@ def _classes(add: Adder) -> None:
     sub.add_argument("folder", nargs="?", type=path, metavar="submissions", help=text)
     sub.add_argument("--out", type=path, help="where reports and results go; default: build/results/classes/NAME")
     sub.add_argument("--scheduler", default="", help="local, slurm, pbs or tls://host:8786; default: processes")
-    sub.add_argument("--jobs", type=int, help="how many at a time (of slurm and pbs: jobs); default: the processors")
+    sub.add_argument("--jobs", type=size, help="how many at a time (of slurm and pbs: jobs); default: the processors")
     text = "auto: the best level that there is; none must be asked for"
     sub.add_argument("--isolation", dest="isolated", default="auto", help=text)
     sub.add_argument("--job-script", action="store_true", help="show what --scheduler slurm or pbs would submit")
