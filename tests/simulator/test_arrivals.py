@@ -17,6 +17,15 @@ def test_fault_and_mended_twin(name, seed):
     check_fault_and_twin(PROGRAM, name, seed, names_lines=name not in ("never_initialised", "not_made_visible"))
 
 
+WAITS = PROGRAM.with_name("waits.cu")
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("name", cases(WAITS))
+def test_wait_that_tells_too_little_and_mended_twin(name, seed):
+    check_fault_and_twin(WAITS, name, seed)
+
+
 LIBRARIES = PROGRAM.with_name("memcpy_async.cu")
 
 

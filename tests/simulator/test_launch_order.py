@@ -27,6 +27,17 @@ def test_fault_and_mended_twin(name):
     assert len(said) == 1, said
 
 
+CHAINS = FOLDER / "chains.cu"
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("name", cases(CHAINS))
+def test_chain_of_dependent_launches_and_mended_twin(name, schedule):
+    env = {"WARPSIM_SCHEDULE": schedule}
+    check_fault(CHAINS, name, env)
+    check_mended(CHAINS, name, env)
+
+
 @pytest.mark.parametrize("name", ["two_streams", "a_plain_and_an_atomic_update", "branches_of_a_graph"])
 def test_reports_do_not_depend_on_host_threads(name):
     check_host_threads(FAULTS, name)

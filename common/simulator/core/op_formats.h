@@ -87,6 +87,7 @@ inline constexpr uint32_t kTeamScope = 1u << 6;       // has .cta or .cluster: o
 inline constexpr uint32_t kSystemScope = 1u << 7;     // volatile or has .sys: other devices see its order, too
 inline constexpr uint32_t kSourceBase32 = 1u << 5;    // cp.async: the source's base has 32-bit lanes
 inline constexpr uint32_t kNoncoherent = 1u << 12;    // ld.global.nc
+inline constexpr uint32_t kLockstep = 1u << 13;       // volatile, and not in a loop that waits for a value
 inline constexpr uint32_t kRemoteGeneric = 1u << 31;  // ops that exec_remote runs, mapa, getctarank: a generic address
 inline constexpr uint32_t kSpaceShift = 8;            // atomics: MemorySpace
 inline constexpr uint32_t kAlignmentShift = 16;       // atomics: log2 of what the address must be a multiple of
@@ -120,6 +121,7 @@ inline constexpr uint32_t kMbarrierMaySuspend = 1u << 15;   // try_wait
 inline constexpr uint32_t kMbarrierNoIncrement = 1u << 16;  // cp.async.mbarrier.arrive.noinc
 inline constexpr uint32_t kMbarrierRelaxed = 1u << 17;      // neither releases nor acquires
 inline constexpr uint32_t kMbarrierGeneric = 1u << 18;      // a generic address
+inline constexpr uint32_t kMbarrierUnchecked = 1u << 19;    // waits: nothing reads the result
 inline MbarrierForm mbarrier_form(uint32_t extra) {
     return MbarrierForm(extra >> kMbarrierShift & 0xf);
 }

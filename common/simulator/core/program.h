@@ -69,6 +69,11 @@ struct Program {
     uint32_t reserved_shared = 0;
     uint32_t static_shared = 0;  // bytes; dynamic shared memory starts at the next multiple of its alignment
     uint32_t dynamic_shared_offset = 0;
+    struct SharedVariable {
+        std::string name;       // as the source has it
+        uint32_t begin, bytes;  // 0 bytes: dynamic, to the end of what the launch gives
+    };
+    std::vector<SharedVariable> shared_variables;
     uint32_t max_threads = 1024;  // .maxntid / .reqntid product, else the device's
     uint32_t required_threads[3] = {0, 0, 0};
     uint32_t required_cluster[3] = {0, 0, 0};  // .reqnctapercluster

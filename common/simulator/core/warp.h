@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/hazard_kind.h"
 #include "core/op.h"
@@ -95,11 +96,19 @@ struct HazardSink {
 class PendingUpdates;  // machine/late_stores.h
 class LateStores;      // machine/late_stores.h
 
+// Where a shared address must be.
+struct SharedRoom {
+    uint32_t begin, bytes;
+};
+
 struct Block {
     const Program *program = nullptr;
     GlobalMemory *global = nullptr;
     std::byte *shared = nullptr;  // Program::reserved_shared bytes, then static, then dynamic shared memory
     uint32_t shared_bytes = 0;
+    // By Op::target of an op that names shared memory: 0 for all of the block's, else one more than the index into
+    // Program::shared_variables, of the variable that the address is computed from (Lowering::shared_variable).
+    std::vector<SharedRoom> shared_rooms;
     SharedShadow *shadow = nullptr;         // null where hazards are off
     GlobalShadow *global_shadow = nullptr;  // the same of global memory; of the whole cluster
     uint32_t ctaid[3] = {}, ntid[3] = {}, nctaid[3] = {};

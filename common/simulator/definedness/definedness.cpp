@@ -68,7 +68,8 @@ void Definedness::matters(Warp &w, const Op &op, unsigned lane, uint32_t from, U
     const uint32_t id = origin_id(from);
     const Origin origin = id == kNoOrigin ? Origin{Source::variable, &w, &op, lane, 0, nullptr} : origins_[id - 1];
     // Thrust's set operations compare elements behind the end that no register brought, to no effect.
-    if (origin.source == Source::variable && use == Use::branch) return;
+    // Lanes whose result is dropped compare what no lane gave them, to no effect either.
+    if ((origin.source == Source::variable || origin.source == Source::lane) && use == Use::branch) return;
     if (!said_.insert({origin.op->index, op.index, use}).second) return;
     const Effect effect{&w, &op, lane, origin, use};
     // What goes on with such a value would be caught for another reason: it does not wait.
@@ -99,15 +100,24 @@ void Definedness::report(const Effect &effect) {
     const Program &program = *effect.warp->block->program;
     const bool other = from.warp != effect.warp || from.lane != effect.lane;
     const bool shared = from.source == Source::shared;
+    const std::string effect_text = " " + use_text(program, *effect.op, effect.use) + " at " +
+                                    where(program, effect.op->index) +
+                                    (other ? " in " + thread_text(*effect.warp, effect.lane) : "");
+    if (from.source == Source::lane) {
+        return report_hazard(*from.warp, *from.op, HazardKind::missing_lanes, int(from.lane), 0,
+                             instruction_at(program, from.op->index) + " by " + thread_text(*from.warp, from.lane) +
+                                 " reads lane " + std::to_string(from.address) +
+                                 ", which takes no part: the membermask does not name it, or it has exited or does not "
+                                 "exist. What comes of that is undefined, and" +
+                                 effect_text);
+    }
     const std::string what = shared                         ? "shared memory that no thread has written"
                              : from.source == Source::local ? "a local variable that nothing has written"
                                                             : "a variable that nothing has written";
     report_hazard(*from.warp, *from.op, shared ? HazardKind::uninitialized_shared : HazardKind::uninitialized_variable,
                   int(from.lane), from.address,
                   "read at " + where(program, from.op->index) + " by " + thread_text(*from.warp, from.lane) + " of " +
-                      what + ": its value " + use_text(program, *effect.op, effect.use) + " at " +
-                      where(program, effect.op->index) +
-                      (other ? " in " + thread_text(*effect.warp, effect.lane) : ""));
+                      what + ": its value" + effect_text);
 }
 
 }  // namespace warpsim

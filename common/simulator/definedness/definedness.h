@@ -31,14 +31,14 @@ enum class Use : uint8_t {
 class Definedness {
   public:
     // Where an undefined value came from.
-    enum class Source : uint8_t { variable, local, shared };
+    enum class Source : uint8_t { variable, local, shared, lane };
     static constexpr uint32_t kNoOrigin = 0;  // a register that nothing wrote and no instruction has read yet
 
     // distrust_memory: what is loaded from global memory is undefined. All instructions then meet undefined values, as
     // tests want it.
     void start_block(bool distrust_memory);
     bool distrusts_memory() const { return distrust_memory_; }
-    // Id of a read by a lane at op; address: of the bytes, in their space.
+    // Id of a read by a lane at op; address: of the bytes, in their space, or the number of the lane that is read.
     uint32_t origin(Source, Warp &, const Op &, unsigned lane, uint64_t address);
     // The undefined value of `lane` mattered at op. Reports it, or notes it where it may still turn out that the read
     // raced with a write.

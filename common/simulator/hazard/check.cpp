@@ -67,6 +67,21 @@ void SharedShadow::Impl::check_write(Instruction &i, unsigned lane, uint32_t gra
     }
 }
 
+// A volatile read of what another lane of the warp wrote by a volatile store that this lane executed, too: as in
+// reductions of old, which count on lanes that go in step. Where the lane waits for a flag, it reads it in a loop.
+void SharedShadow::Impl::check_lockstep(Instruction &i, unsigned lane, uint32_t granule) {
+    const uint32_t c = strong_writes.row(i.warp.id)[granule], stamp = c >> kStampShift;
+    if (stamp < clocks.first_stamp()) return;
+    const unsigned by = c & 31;
+    const bool several = by != (c >> 5 & 31);  // a flag that all may set, such as this lane
+    if (several || by == lane || ordered(i.warp, lane, i.warp.agent, by, stamp)) return;
+    if (waited_for.count(uint64_t(granule) << 32 | (i.warp.id * kLanes + lane))) return;
+    const uint32_t op = strong_writes.op(i.warp.id, granule);
+    const auto together = stored_together.find({i.warp.id, op});
+    if (together != stored_together.end() && (together->second >> lane & 1))
+        report_race(i, lane, granule, {i.warp.agent, by, op, stamp, "wrote"});
+}
+
 void SharedShadow::Impl::check_table(Instruction &i, unsigned lane, uint32_t granule, const AccessTable &table,
                                      const char *did) {
     for (unsigned v = 0; v < warps; ++v) {
@@ -154,6 +169,8 @@ void SharedShadow::Impl::report_race(const Instruction &i, unsigned lane, uint32
                 filled_order_text(i, lane, other);
     } else {
         text += std::string(other.did) + " at " + there + ": nothing orders the two. " + order_text(i, lane, other);
+        if (i.op.extra & program.ops[other.op].extra & kLockstep)
+            text += ". volatile makes the compiler keep both accesses; it makes no lane wait for another";
     }
     report(i.warp, i.op, HazardKind::shared_race, lane, granule << shift, std::move(text));
 }

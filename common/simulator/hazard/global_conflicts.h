@@ -1,11 +1,11 @@
 // Conflicts in global memory between the teams (blocks or clusters) of one launch. Teams hand in what they touched:
 // each once, in the order of the grid, where the kernel's blocks do not communicate; else whenever they have had their
 // turn. Two accesses of one byte by different teams conflict if at least one writes, neither knew of the other
-// (Knowledge), and they are not both strong in a scope that has both. Two exceptions, for what programs rely on and
-// devices keep:
+// (Knowledge), and they are not both strong in a scope that has both. A read through the
+// non-coherent cache of what another team has written is a hazard though they are ordered: that cache need not see the
+// write. Two exceptions, for what programs rely on and devices keep:
 //  - A team that has updated a place atomically may then use it by plain accesses: its update has seen those before.
-//  The
-//    last block of a reduction resets the counter so.
+//    The last block of a reduction resets the counter so.
 //  - Bytes that one team has read may be overwritten by another that has since looked at what the first one stored by a
 //    strong access after its read, though nothing was released: a value must have been read before what depends on it
 //    is stored. Decoupled look-back counts on that, where a scan or a selection works in place. Which strong access the

@@ -17,10 +17,18 @@ std::string grouped(uint64_t number) {
     return text;
 }
 
+constexpr char kTextures[] =
+    "what a texture or a surface reads holds what nobody writes while the kernel runs, the thread itself included, and "
+    "no barrier or fence makes it see a new value: read it by a pointer, or in another launch";
 constexpr char kReadOnly[] =
     "that cache holds what nobody writes while the kernel runs, and no barrier or fence makes it see a new value. The "
     "compiler loads so for __ldg() and where a pointer is const and __restrict__: read by a plain pointer, or in "
     "another launch";
+
+const char *read_only(const Program &program, const GlobalPlace &place) {
+    const OpClass cls = program.ops[place.op].cls;
+    return cls == OpClass::texture || cls == OpClass::surface ? kTextures : kReadOnly;
+}
 
 const char *verb(const Program &program, const GlobalPlace &place) {
     const OpClass cls = program.ops[place.op].cls;
@@ -29,6 +37,8 @@ const char *verb(const Program &program, const GlobalPlace &place) {
     if (cls == OpClass::bulk_copy) return writes ? "bulk copy's write" : "bulk copy's read";
     if (cls == OpClass::tensor_copy) return writes ? "TMA copy's write" : "TMA copy's read";
     if (cls == OpClass::atomic) return "atomic update";
+    if (cls == OpClass::texture) return "read through a texture";
+    if (cls == OpClass::surface) return writes ? "write through a surface" : "read through a surface";
     if (place.flags & kGlobalNoncoherent) return "read through the non-coherent cache (ld.global.nc)";
     if (place.flags & kGlobalStrong) return writes ? "volatile or relaxed write" : "volatile or relaxed read";
     return writes ? "write" : "read";
@@ -70,7 +80,7 @@ std::string text_in_block(const Block &block, const GlobalPlace &now, const Glob
                        " of global memory that " + thread_text(then, warps_of_block) +
                        (peers ? " of the cluster's block " + std::to_string(then.agent / warps_of_block) : "") + " " +
                        did(then) + " at " + there + ", " + allocation_text(*block.global, address) + ": ";
-    if (kind == HazardKind::noncoherent_read) return text + kReadOnly;
+    if (kind == HazardKind::noncoherent_read) return text + read_only(program, now);
     text += "nothing orders the two. ";
     if (now.op == then.op && now.agent == then.agent && (now.flags & kGlobalWrites))
         return text +
@@ -92,7 +102,7 @@ std::string text_between_blocks(const Program &program, const GlobalMemory &memo
                        " of global memory that " + thread_text(then, both.warps_of_block) + " of block " +
                        both.then_block + " " + did(then) + " at " + where(program, then.op) + ", " +
                        allocation_text(memory, address) + ": ";
-    if (both.noncoherent) return text + kReadOnly;
+    if (both.noncoherent) return text + read_only(program, now);
     if (both.same_value)
         return text +
                "nothing orders the two. Both store the same value here, so that it does not matter which one "
@@ -100,6 +110,13 @@ std::string text_between_blocks(const Program &program, const GlobalMemory &memo
     text += "nothing orders the two blocks. ";
     const bool strong_then = then.flags & kGlobalStrong, strong_now = now.flags & kGlobalStrong;
     const bool writes_both = now.flags & then.flags & kGlobalWrites;
+    const OpClass did_it = program.ops[then.op].cls;
+    const bool copied = did_it == OpClass::bulk_copy || did_it == OpClass::tensor_copy;
+    if (both.communicates && copied && !(now.flags & kGlobalWrites))
+        return text +
+               "The thread that issued the copy must wait until it has written, by cp.async.bulk.wait_group without "
+               ".read, and release after that (__threadfence(), then the flag or counter); the reading block needs an "
+               "acquire before it";
     if (!strong_now && strong_then && !(now.flags & kGlobalWrites))
         return text +
                "A plain read may see an old value, and the compiler may read it once for a whole loop: read it by "

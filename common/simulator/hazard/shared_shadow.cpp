@@ -69,6 +69,8 @@ void SharedShadow::Impl::reset(uint32_t shared_bytes, unsigned granule, unsigned
     reads_in_flight.clear();
     mbarriers.clear();
     inits_fenced.clear();
+    stored_together.clear();
+    waited_for.clear();
     proxy_fenced.clear();
     fences_known = false;
     barriers.fill({});
@@ -153,6 +155,9 @@ void SharedShadow::Impl::strong_access(Instruction &i, uint32_t exec, unsigned l
     }
     const unsigned warp = i.warp.id;
     const uint32_t stamp = clocks.stamp(warp);
+    const bool access = i.reads != i.writes;  // no atomic operation, where the bit is another
+    const bool lockstep = access && i.op.extra & kLockstep, waits = access && i.reads && !lockstep;
+    if (lockstep && i.writes) stored_together[{warp, i.op.index}] = exec;
     for (uint32_t rest = exec; rest; rest &= rest - 1) {
         const unsigned lane = std::countr_zero(rest);
         for (uint32_t g = i.address[lane] >> shift, end = g + (1u << log); g < end; ++g) {
@@ -161,6 +166,8 @@ void SharedShadow::Impl::strong_access(Instruction &i, uint32_t exec, unsigned l
                 check_write(i, lane, g);
             } else {
                 check_read(i, lane, g);
+                if (lockstep) check_lockstep(i, lane, g);
+                if (waits) waited_for.insert(uint64_t(g) << 32 | (warp * kLanes + lane));
             }
             if (i.reads) AccessTable::Writer(strong_reads, warp, stamp, i.op.index).same<0>(g, lane, lane);
             if (!i.writes) continue;

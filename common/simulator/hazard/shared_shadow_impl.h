@@ -129,8 +129,11 @@ struct SharedShadow::Impl {
     std::vector<uint32_t> cell, maker;  // last write of each granule and its op
     AccessTable reads, strong_reads, strong_writes;
     bool strong_used = false;
-    std::vector<uint32_t> copier;  // thread whose cp.async is pending on a granule; kBulk: a transfer
-    uint32_t pending = 0;          // granules with a pending copy
+    // By warp and volatile store: the lanes that executed it together the last time.
+    std::map<std::pair<unsigned, uint32_t>, uint32_t> stored_together;
+    std::unordered_set<uint64_t> waited_for;  // granule << 32 | thread: by volatile reads in loops that wait
+    std::vector<uint32_t> copier;             // thread whose cp.async is pending on a granule; kBulk: a transfer
+    uint32_t pending = 0;                     // granules with a pending copy
     static constexpr uint32_t kBulk = 1u << 31;
     std::map<uint32_t, Transfer> writes_in_flight, reads_in_flight;  // by number
     uint32_t transfers = 0;
@@ -196,6 +199,7 @@ struct SharedShadow::Impl {
     // Exact tests of one lane and granule; they report.
     void check_read(Instruction &, unsigned lane, uint32_t granule);
     void check_write(Instruction &, unsigned lane, uint32_t granule);
+    void check_lockstep(Instruction &, unsigned lane, uint32_t granule);
     void check_table(Instruction &, unsigned lane, uint32_t granule, const AccessTable &, const char *did);
     void note_early_read(Instruction &, unsigned lane, uint32_t granule);
     bool settle_early_read(Instruction &, unsigned lane, uint32_t granule);

@@ -4,6 +4,7 @@
 #include <functional>
 #include <set>
 
+#include "core/names.h"
 #include "core/round_up.h"
 #include "device_runtime/device_runtime.h"
 #include "lower/instruction_table.h"
@@ -117,6 +118,8 @@ std::string unseen_update(const Instruction &in, const std::vector<uint32_t> &na
 // Bytes of an element of an access in that space; 4 where it is none or wider.
 unsigned access_bytes(const Instruction &in, const char *space) {
     const std::string &op = in.opcode;
+    const bool image = op == "tex" || op == "tld4" || op == "suld" || op == "sust";  // texels may be bytes
+    if (image && std::string_view(space) == "global") return 1;
     if (op != "ld" && op != "st" && op != "atom" && op != "red" && op != "ldu" && op != "wmma") return 4;
     if (!has_space(in, space) && !is_generic(in)) return 4;
     for (const std::string &modifier : in.modifiers) {
@@ -154,6 +157,14 @@ void place_shared(ProgramContext &context, const std::set<std::string> &named, c
     p.static_shared = uint32_t(end) - p.reserved_shared;
     p.dynamic_shared_offset = dynamic_start - p.reserved_shared;
     for (const ptx::Variable *v : dynamic) context.shared[v->name] = {dynamic_start, 0};
+    for (const auto &[name, place] : context.shared) {
+        // All names of dynamic shared memory are one place.
+        const auto same = std::find_if(p.shared_variables.begin(), p.shared_variables.end(),
+                                       [&](const auto &other) { return !other.bytes && !place.bytes; });
+        context.shared_numbers[name] = uint32_t(same - p.shared_variables.begin());
+        if (same == p.shared_variables.end())
+            p.shared_variables.push_back({short_name(name), place.offset, uint32_t(place.bytes)});
+    }
 }
 
 // What ptxas gives each thread of a kernel that has setmaxnreg: as many as its launch bounds leave. 0: they do not say,
@@ -252,7 +263,7 @@ void analyze_program(ProgramContext &context, size_t entry) {
             stack_grows = stack_grows || in.opcode == "alloca";
             if (communicates(in)) updates.insert(unseen_update(in, names));
             p.shadow_granule = std::min(p.shadow_granule, access_bytes(in, "shared"));
-            p.global_granule = std::min(p.global_granule, access_bytes(in, "global"));
+            p.global_granule = std::min({p.global_granule, access_bytes(in, "global"), access_bytes(in, "const")});
             if (flow_of(in) == Flow::call && in.operands.size() > 1 && depends_on_other_blocks(in.operands[1].name)) {
                 p.communicates = true;  // addresses from the heap do, and what the device runtime counts
             }

@@ -15,6 +15,7 @@
 #include "lower/layout.h"
 #include "lower/lowering.h"
 #include "lower/registers.h"
+#include "lower/shared_pointers.h"
 #include "lower/wgmma_flow.h"
 
 namespace warpsim {
@@ -34,6 +35,7 @@ struct ProgramContext {
         uint64_t bytes;
     };
     std::map<std::string, Shared> shared;               // .shared variables, of the module and of functions
+    std::map<std::string, uint32_t> shared_numbers;     // the same -> index into Program::shared_variables
     std::map<std::string, size_t> definitions;          // function name -> index into Module::functions
     std::map<std::string, uint32_t> program_functions;  // reachable ones -> index into Program::functions
     // "mma.sync.aligned (PTX line 91, kernel.cu:33)"
@@ -60,6 +62,9 @@ class FunctionLowering : public Lowering {
     uint32_t list(const std::vector<uint32_t> &slots) override;
     Symbol symbol(const std::string &name) override;
     Address address(const ptx::Operand &) override;
+    uint32_t shared_variable(const ptx::Operand &) override;
+    bool in_waiting_loop() const override;
+    bool is_read(const ptx::Operand &) override;
     Program &program() override { return *context_.program; }
     [[noreturn]] void unsupported(const ptx::Instruction &, const std::string &why) override;
 
@@ -103,6 +108,8 @@ class FunctionLowering : public Lowering {
     std::string current_text_;
     const InstructionRow *row_ = nullptr;  // of current_
     WgmmaFlow wgmma_;
+    SharedPointers shared_pointers_;
+    std::vector<uint32_t> reads_;  // by register: instructions that read it, counted when somebody asks
     uint32_t first_op_ = 0;
     std::vector<uint32_t> block_start_;  // by block: op index
     std::vector<std::byte> image_;       // constants and room for scratch, behind the registers

@@ -355,6 +355,47 @@ Lowering::Address FunctionLowering::address(const Operand &operand) {
     }
 }
 
+uint32_t FunctionLowering::shared_variable(const Operand &address) {
+    return shared_pointers_.variable(address) + 1;  // kNone + 1 is 0
+}
+
+bool FunctionLowering::in_waiting_loop() const {
+    const auto &body = function_.body;
+    const size_t here = size_t(current_ - body.data());
+    const auto acts = [](const ptx::Instruction &in) {
+        return in.opcode == "st" || in.opcode == "atom" || in.opcode == "red" || in.opcode == "bar" ||
+               in.opcode == "barrier";
+    };
+    for (size_t end = here; end < body.size(); ++end) {
+        if (acts(body[end])) return false;
+        if (body[end].opcode != "bra" || body[end].operands.empty() ||
+            body[end].operands[0].kind != Operand::Kind::label)
+            continue;
+        const size_t start = function_.labels[body[end].operands[0].index].position;
+        if (start <= here) return std::none_of(body.begin() + start, body.begin() + here, acts);
+    }
+    return false;
+}
+
+bool FunctionLowering::is_read(const Operand &destination) {
+    if (destination.kind != Operand::Kind::reg) return false;
+    if (reads_.empty()) {
+        reads_.assign(function_.registers.size(), 0);
+        std::vector<RegisterUse> uses;
+        for (const ptx::Instruction &in : function_.body) {
+            uses.clear();
+            register_uses(in, uses);
+            for (const RegisterUse &use : uses) reads_[use.reg] += !use.written;
+        }
+        for (const ptx::Instruction &in : function_.body) {
+            const bool selects = in.opcode == "selp" && in.operands.size() == 4 && in.guard < 0 &&
+                                 in.operands[0].kind == Operand::Kind::reg && in.operands[3].kind == Operand::Kind::reg;
+            if (selects && !reads_[in.operands[0].index]) --reads_[in.operands[3].index];
+        }
+    }
+    return reads_[destination.index] != 0;
+}
+
 uint32_t FunctionLowering::block_at(uint32_t label) const {
     return layout_.destination(current_block_, layout_.block_at_label[label]);
 }

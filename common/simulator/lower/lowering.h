@@ -60,6 +60,15 @@ class Lowering {
         bool kernel_parameter;
     };
     virtual Address address(const ptx::Operand &) = 0;
+    // For Op::target of an op that names shared memory: one more than the index into Program::shared_variables, of the
+    // variable that the address leads into by the way it is computed; 0: not known.
+    virtual uint32_t shared_variable(const ptx::Operand &address) = 0;
+
+    // Is the instruction under way in a loop that only waits: one without a store, an atomic operation or a barrier?
+    virtual bool in_waiting_loop() const = 0;
+
+    // Does any instruction read the register? A selp does if its own result is read.
+    virtual bool is_read(const ptx::Operand &) = 0;
 
     virtual Program &program() = 0;
     [[noreturn]] virtual void unsupported(const ptx::Instruction &, const std::string &why = "") = 0;

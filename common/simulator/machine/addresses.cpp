@@ -90,6 +90,27 @@ Fault shared_fault_of(const Warp &w, uint64_t address, unsigned bytes) {
     return {HazardKind::out_of_bounds, ": " + size_text(address - size) + " past the end of " + block};
 }
 
+Fault variable_fault(const Warp &w, const Op &op, uint32_t offset, unsigned bytes) {
+    const SharedRoom room = w.block->shared_rooms[op.target];
+    const uint32_t end = room.begin + room.bytes;
+    if (offset >= room.begin && offset < end && bytes <= end - offset) return {};
+    const auto &variables = w.block->program->shared_variables;
+    const Program::SharedVariable &v = variables[op.target - 1];
+    std::string text;
+    if (offset < room.begin) {
+        text = ": " + size_text(room.begin - offset) + " before the start of ";
+    } else {
+        text = offset < end ? ": reaches past the end of " : ": " + size_text(offset - end) + " past the end of ";
+    }
+    text += "the " + std::to_string(room.bytes) + "-byte shared variable " + v.name;
+    for (const Program::SharedVariable &other : variables) {
+        const uint32_t size = other.bytes ? other.bytes : ~other.begin;
+        if (&other != &v && offset >= other.begin && offset - other.begin < size)
+            return {HazardKind::out_of_bounds, text + ", in " + other.name};
+    }
+    return {HazardKind::out_of_bounds, text + ", where no variable is"};
+}
+
 Fault private_fault(const char *what, uint64_t size, uint64_t address, unsigned bytes) {
     if (address < size && bytes <= size - address) {
         if (address % bytes) return {HazardKind::misaligned, misaligned_text(address, bytes)};
@@ -187,6 +208,15 @@ uint32_t check_shared(Warp &w, const Op &op, Intent intent, const uint64_t *addr
     }
     if (bad & exec) [[unlikely]]
         exec = shared_fault(w, op, intent, address, bytes, exec);
+    if (exec && exec != kAllLanes) repeat_active(offset, exec);
+    return exec;
+}
+
+uint32_t check_variable(Warp &w, const Op &op, Intent intent, uint32_t *offset, unsigned bytes, uint32_t exec) {
+    uint64_t wide[kLanes];
+    for (unsigned i = 0; i < kLanes; ++i) wide[i] = offset[i];
+    exec = report_faults(w, op, intent, wide, bytes, exec,
+                         [&](unsigned lane) { return variable_fault(w, op, offset[lane], bytes); });
     if (exec && exec != kAllLanes) repeat_active(offset, exec);
     return exec;
 }

@@ -51,6 +51,10 @@ uint32_t resolve_param(Warp &, const Op &, Intent, uint64_t *address, unsigned b
 uint32_t check_shared(Warp &, const Op &, Intent, const uint64_t *address, uint32_t *offset, unsigned bytes,
                       uint32_t exec);
 
+// Of an op that names its variable (Block::shared_rooms) and offsets that are in the block's memory: reports lanes that
+// lie outside of the variable. Returns the others.
+uint32_t check_variable(Warp &, const Op &, Intent, uint32_t *offset, unsigned bytes, uint32_t exec);
+
 // Lanes of exec by where their generic address leads.
 struct Windows {
     uint32_t global = 0, shared = 0, local = 0, param = 0;

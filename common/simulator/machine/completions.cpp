@@ -7,6 +7,7 @@
 #include "core/program.h"
 #include "core/text.h"
 #include "hazard/shared_shadow.h"
+#include "machine/global_hazards.h"
 
 namespace warpsim {
 
@@ -134,7 +135,26 @@ void read_source(BulkStore &store) {
     store.data.assign(from, from + store.bytes);
 }
 
+namespace {
+
+// Other blocks may count on the writes once the thread has waited for them. So they are accesses of the issue, which
+// comes after all that was before it, and of the wait, or of the block's end where no wait was for more than the
+// source.
+void note_written(const BulkStore &store) {
+    const Block &block = *store.warp->block;
+    if (!block.global_shadow || !block.program->communicates) return;
+    const unsigned flags = copy_flags(store.written ? Intent::atomic : Intent::write);
+    const auto note = [&](uint64_t to, uint32_t bytes) {
+        block.global_shadow->access_range(*store.warp, *store.op, flags, store.lane, to, bytes);
+    };
+    if (store.host) note(store.to, store.bytes);
+    for (const StorePart &part : store.parts) note(part.to, part.bytes);
+}
+
+}  // namespace
+
 void write_destination(BulkStore &store) {
+    note_written(store);
     if (store.written) return;
     if (store.host) std::memcpy(store.host, store.data.data(), store.bytes);
     for (const StorePart &part : store.parts) std::memcpy(part.host, store.data.data() + part.at, part.bytes);

@@ -80,6 +80,11 @@ void exec_load_argument(Warp &w, const Op &op) {
 
 void exec_nothing(Warp &, const Op &) {}
 
+// The launches before in the stream, which this one may have overtaken, are over, and all that they wrote is there.
+void exec_wait_for_launches(Warp &w, const Op &) {
+    if (w.block->global_shadow) w.block->global_shadow->order().wait_for_launches(w.agent, w.exec);
+}
+
 void exec_let_dependents_start(Warp &, const Op &) {}
 
 }  // namespace warpsim

@@ -20,6 +20,7 @@ void exec_nothing(Warp &, const Op &);
 // Before an instruction that may touch a register of a wgmma in flight (a WgmmaTouch in extra), target: of the wgmma,
 // imm: the note. instructions/wgmma/warpgroup.cpp
 void exec_wgmma_touch(Warp &, const Op &);
+void exec_wait_for_launches(Warp &, const Op &);     // griddepcontrol.wait
 void exec_let_dependents_start(Warp &, const Op &);  // griddepcontrol.launch_dependents: a hint here
 
 }  // namespace warpsim

@@ -255,7 +255,8 @@ inline void account_shared(Warp &w, const Op &op, Access kind, SharedAccess &acc
 
 // Addresses of an op that names shared memory. False: no lane is left after faults.
 inline bool find_shared(Warp &w, const Op &op, Intent intent, SharedAccess &access, unsigned bytes) {
-    const uint32_t exec = access.exec = w.exec, size = w.block->shared_bytes;
+    const uint32_t exec = access.exec = w.exec;
+    const SharedRoom room = w.block->shared_rooms[op.target];
     if (op.a == kNoSlot || (op.extra & kBase32)) {
         uint32_t *offset = access.offset;
         const uint32_t add = uint32_t(op.imm);
@@ -268,20 +269,23 @@ inline bool find_shared(Warp &w, const Op &op, Intent intent, SharedAccess &acce
         if (exec != kAllLanes) repeat_active(offset, exec);
         uint32_t highest = 0, bits = 0;
         for (unsigned i = 0; i < kLanes; ++i) {
-            highest = offset[i] > highest ? offset[i] : highest;
+            const uint32_t inside = offset[i] - room.begin;
+            highest = inside > highest ? inside : highest;
             bits |= offset[i];
         }
-        if (highest < size && bytes <= size - highest && (bits & (bytes - 1)) == 0) [[likely]]
+        if (highest < room.bytes && bytes <= room.bytes - highest && (bits & (bytes - 1)) == 0) [[likely]]
             return true;
         uint64_t wide[kLanes];
         for (unsigned i = 0; i < kLanes; ++i) wide[i] = offset[i];
         access.exec = shared_fault(w, op, intent, wide, bytes, exec);
         if (access.exec) repeat_active(offset, access.exec);
+        if (access.exec && op.target) access.exec = check_variable(w, op, intent, offset, bytes, access.exec);
         return access.exec != 0;
     }
     uint64_t wide[kLanes];
     lane_addresses(w, op, wide);
     access.exec = check_shared(w, op, intent, wide, access.offset, bytes, exec);
+    if (access.exec && op.target) access.exec = check_variable(w, op, intent, access.offset, bytes, access.exec);
     return access.exec != 0;
 }
 
@@ -306,7 +310,9 @@ inline bool find_global(Warp &w, const Op &op, MemorySpace space, Intent intent,
             w.accesses->global(op, address, bytes, exec, cost);
     }
     uint64_t generic[kLanes];
-    GlobalShadow *const shadow = space != MemorySpace::constant ? w.block->global_shadow : nullptr;
+    // Only other launches and copies can conflict with reads of constant memory.
+    const bool watched = space != MemorySpace::constant || context_of(w).worker->launch->config->collects;
+    GlobalShadow *const shadow = watched ? w.block->global_shadow : nullptr;
     if (shadow) std::memcpy(generic, address, sizeof generic);
     const uint32_t good = resolve_global(w, op, space, intent, address, bytes, exec);
     if (good != exec) {

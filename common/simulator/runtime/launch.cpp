@@ -110,9 +110,8 @@ struct Flight {
     std::vector<DeviceWork> launched;  // by the kernel
 };
 
-bool lets_dependents_start(const Program &program) {
-    return std::any_of(program.ops.begin(), program.ops.end(),
-                       [](const Op &op) { return op.fn == exec_let_dependents_start; });
+bool executes(const Program &program, Handler handler) {
+    return std::any_of(program.ops.begin(), program.ops.end(), [=](const Op &op) { return op.fn == handler; });
 }
 
 // Conflicts with other operations, as hazards of the launch.
@@ -122,7 +121,8 @@ void compare(Flight &flight, LaunchReport &report) {
     Touched touched = runtime.scheduler.touched("kernel " + flight.kernel.display_name);
     touched.all = flight.execution->touched();
     touched.before = flight.execution->touched_before();
-    touched.triggers = lets_dependents_start(flight.program);
+    touched.triggers = executes(flight.program, exec_let_dependents_start);
+    touched.waits = executes(flight.program, exec_wait_for_launches);
     // A thread of the host may wait for a flag that the kernel sets in the host's memory.
     constexpr unsigned kFlag = kGlobalWrites | kGlobalStrong | kGlobalSystem;
     const auto tells_the_host = [&](const Footprint::Piece &piece) {

@@ -44,9 +44,17 @@ std::string by_text(const Runtime &runtime, const Touched &side) {
     return side.name + " in " + stream_text(runtime, side);
 }
 
+// By which programmatic dependent launch the later one may begin before the earlier one is over.
+enum class Overtakes : uint8_t { no, itself, another };
+
 // What orders the two, in one sentence.
-std::string way_out(const Touched &later, const Touched &earlier, const Footprint::Conflict &conflict, bool overtaken) {
-    if (overtaken)
+std::string way_out(const Touched &later, const Touched &earlier, const Footprint::Conflict &conflict,
+                    Overtakes overtakes) {
+    if (overtakes == Overtakes::another)
+        return "Between them in the stream is a programmatic dependent launch that waits for nothing, so that it may "
+               "be over before the first one is, and what comes after waits for it alone: each dependent launch must "
+               "execute cudaGridDependencySynchronize() (griddepcontrol.wait)";
+    if (overtakes == Overtakes::itself)
         return "The launch has the attribute of programmatic dependent launches, so that it may begin before the "
                "launch "
                "before it in the stream is over: cudaGridDependencySynchronize() (griddepcontrol.wait) in front of the "
@@ -76,7 +84,7 @@ std::string way_out(const Touched &later, const Touched &earlier, const Footprin
 }
 
 HazardRecord record_of(const Runtime &runtime, const Touched &later, const Touched &earlier,
-                       const Footprint::Conflict &conflict, const Footprint &touched, bool overtaken) {
+                       const Footprint::Conflict &conflict, const Footprint &touched, Overtakes overtakes) {
     const Footprint::Access &here = touched.access(*conflict.mine), &there = earlier.all.access(*conflict.theirs);
     HazardRecord record;
     record.kind = HazardKind::launch_race;
@@ -88,7 +96,7 @@ HazardRecord record_of(const Runtime &runtime, const Touched &later, const Touch
     record.message = here.text + " by " + by_text(runtime, later) + " of global memory that " +
                      by_text(runtime, earlier) + " " + there.did + ", " +
                      allocation_text(*runtime.memory, conflict.address) + ": nothing orders the two" +
-                     (launches ? " launches. " : ". ") + way_out(later, earlier, conflict, overtaken);
+                     (launches ? " launches. " : ". ") + way_out(later, earlier, conflict, overtakes);
     return record;
 }
 
@@ -110,8 +118,28 @@ bool LaunchOrder::has_unordered(const Mark &mark) const {
     return std::any_of(kept_.begin(), kept_.end(), [&](const Touched &t) { return !mark.follows(t.mark); });
 }
 
+const Touched *LaunchOrder::find(const Mark &mark) const {
+    const auto found = std::find_if(kept_.begin(), kept_.end(), [&](const Touched &t) {
+        return t.mark.lane == mark.lane && t.mark.step == mark.step;
+    });
+    return found == kept_.end() ? nullptr : &*found;
+}
+
+// Launches that may still run when the one before `done` is over, since that one has waited for nothing.
+std::vector<const Touched *> LaunchOrder::not_awaited(const Touched &done) const {
+    std::vector<const Touched *> launches;
+    const Touched *before = done.overtakes ? find(done.overtaken) : nullptr;
+    while (before && before->overtakes && !before->waits) {
+        before = find(before->overtaken);
+        if (before && before->triggers) launches.push_back(before);
+    }
+    return launches;
+}
+
 std::vector<HazardRecord> LaunchOrder::add(const Runtime &runtime, Touched done) {
     std::vector<HazardRecord> hazards;
+    const std::vector<const Touched *> unfinished = not_awaited(done);
+    const auto nothing = [](const Knowledge &, bool) { return false; };
     for (const Touched &other : kept_) {
         const bool same_device = done.device == other.device;
         // A kernel and what it launched: one operation, whose parts have their own order.
@@ -124,18 +152,19 @@ std::vector<HazardRecord> LaunchOrder::add(const Runtime &runtime, Touched done)
                 return told(known, of_later ? later.mark : earlier.mark);
             };
             for (const Footprint::Conflict &conflict : later.all.conflicts(earlier.all, same_device, knows))
-                hazards.push_back(record_of(runtime, later, earlier, conflict, later.all, false));
+                hazards.push_back(record_of(runtime, later, earlier, conflict, later.all, Overtakes::no));
         } else if (done.overtakes && other.triggers && done.overtaken.lane == other.mark.lane &&
                    done.overtaken.step == other.mark.step) {
             // A launch that never lets others begin is over when they do (PTX manual, griddepcontrol).
-            const auto nothing = [](const Knowledge &, bool) { return false; };
-            for (const Footprint::Conflict &conflict : done.before.conflicts(other.all, same_device, nothing)) {
-                hazards.push_back(record_of(runtime, done, other, conflict, done.before, true));
-            }
+            for (const Footprint::Conflict &conflict : done.before.conflicts(other.all, same_device, nothing))
+                hazards.push_back(record_of(runtime, done, other, conflict, done.before, Overtakes::itself));
+        } else if (std::find(unfinished.begin(), unfinished.end(), &other) != unfinished.end()) {
+            for (const Footprint::Conflict &conflict : done.all.conflicts(other.all, same_device, nothing))
+                hazards.push_back(record_of(runtime, done, other, conflict, done.all, Overtakes::another));
         }
     }
     done.before = {};
-    if (!done.all.empty()) kept_.push_back(std::move(done));
+    if (!done.all.empty() || done.overtakes) kept_.push_back(std::move(done));
     if (kept_.size() > kMostKept) kept_.erase(kept_.begin(), kept_.begin() + kMostKept / 2);
     return hazards;
 }

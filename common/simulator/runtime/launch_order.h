@@ -67,7 +67,8 @@ struct Touched {
     uint64_t order = 0;  // of the calls
     unsigned device = 0;
     bool is_launch = false, is_free = false, non_blocking = false, is_default = false;
-    bool in_graph = false, triggers = false;  // triggers: a kernel that lets the next one begin
+    bool in_graph = false;
+    bool triggers = false, waits = false;  // a kernel that lets the next one begin, that waits for the one before
     int64_t stream = 0;
     std::string name;       // "kernel f", "cudaMemcpyAsync"
     Footprint all, before;  // before: by threads that had not waited for the launches before
@@ -101,6 +102,8 @@ class LaunchOrder {
     bool release_later(const Mark &, uint64_t address);
 
   private:
+    const Touched *find(const Mark &) const;
+    std::vector<const Touched *> not_awaited(const Touched &) const;
     void forget_released();
     void set_flag(const Mark &, uint64_t address);
     bool told(const Knowledge &, const Mark &) const;

@@ -210,6 +210,9 @@ void start_one(BlockContext &b, Worker &worker, uint64_t linear_id) {
     b.shared_bytes =
         program.reserved_shared +
         (config.dynamic_shared ? program.dynamic_shared_offset + config.dynamic_shared : program.static_shared);
+    b.shared_rooms.assign(1, {0, b.shared_bytes});
+    for (const Program::SharedVariable &v : program.shared_variables)
+        b.shared_rooms.push_back({v.begin, v.bytes ? v.bytes : std::max(b.shared_bytes, v.begin) - v.begin});
     b.shared_memory.reserve(b.shared_bytes + 64);
     b.shared = b.shared_memory.data();
     std::memset(b.shared, 0xff, b.shared_bytes);  // NaN, and an index that is out of bounds

@@ -15,14 +15,22 @@ namespace warpsim {
 
 namespace {
 
-// The launches before in the stream, which this one may have overtaken, are over, and all that they wrote is there.
-void exec_wait_for_launches(Warp &w, const Op &) {
-    if (w.block->global_shadow) w.block->global_shadow->order().wait_for_launches(w.agent, w.exec);
+// Its blocks wait for each other through the workspace of a cooperative launch, and the launch is none.
+bool lacks_a_workspace(WarpContext &w) {
+    if (w.worker->launch->workspace) return false;
+    for (const Program::Function &function : w.block->program->functions)
+        for (const auto &special : function.specials)
+            if (Special(special.which) == Special::envreg2) return true;
+    return false;
 }
 
 void exec_trap(Warp &w, const Op &op) {
-    report_hazard(w, op, HazardKind::trap, __builtin_ctz(w.exec), 0,
-                  "the kernel executed " + w.block->program->debug[op.index].text);
+    std::string text = "the kernel executed " + w.block->program->debug[op.index].text;
+    if (lacks_a_workspace(context_of(w)))
+        text +=
+            ". A barrier of the whole grid (cooperative_groups::grid_group::sync()) needs a launch by "
+            "cudaLaunchCooperativeKernel or with cudaLaunchAttributeCooperative, and this launch is neither";
+    report_hazard(w, op, HazardKind::trap, __builtin_ctz(w.exec), 0, std::move(text));
 }
 
 using ptx::Instruction;

@@ -57,6 +57,7 @@ void lower_mbarrier(Lowering &l, const Instruction &in) {
     if (in.has("relaxed")) bits |= kMbarrierRelaxed;
     if (in.has("parity")) bits |= kMbarrierParity;
     if (in.has("try_wait")) bits |= kMbarrierMaySuspend;
+    if (waits && !l.is_read(in.operands[0])) bits |= kMbarrierUnchecked;
     uint32_t operand = kNoSlot, dst = kNoSlot;
     if (waits && in.has("parity") && l.register_bytes(in.operands[first + 1]) == 8)
         l.unsupported(in, "a parity is 32 bits wide");

@@ -368,6 +368,12 @@ bool wait_for_mbarrier(WarpContext &w, Fragment &f, const Op &op, uint32_t lanes
         f.waited = true;
         return false;
     }
+    if (op.extra & kMbarrierUnchecked) [[unlikely]] {
+        report_hazard(w, op, HazardKind::mbarrier, std::countr_zero(lanes), 0,
+                      instruction_at(*w.block->program, op.index) +
+                          ": nothing looks at its result. It waits for a limited time at most, or not at all, and says "
+                          "false where the phase is still open then: ask again until it says true");
+    }
     OpStats &stats = w.stats[op.index];
     ++stats.waits;
     stats.waited += f.waited || !done;

@@ -138,6 +138,7 @@ void synchronize(Warp &w, const Op &op, Exchange exchange, const uint64_t *addre
 void in_shared(Warp &w, const Op &op, const Update &update, const uint64_t *address, uint32_t exec) {
     alignas(64) uint32_t offset[kLanes];
     exec = check_shared(w, op, Intent::atomic, address, offset, update.bytes, exec);
+    if (exec && op.target) exec = check_variable(w, op, Intent::atomic, offset, update.bytes, exec);
     if (!exec) return;
     const SharedCost cost = atomic_shared_cost(offset, update.bytes, exec);
     w.stats[op.index].shared_wavefronts += cost.wavefronts;
@@ -438,6 +439,7 @@ void lower(Lowering &l, const Instruction &in, bool returns) {
     Op &op = emit(l, in, parts, 0, dst, b, c);
     op.extra |= uint32_t(std::countr_zero(ptx::type_bytes(type))) << kAlignmentShift;
     if (remote) make_remote(l, op, scratch, generic);
+    if (atomic_space(in) == MemorySpace::shared && !remote) op.target = l.shared_variable(in.operands[first]);
 }
 
 void lower_atom(Lowering &l, const Instruction &in) {

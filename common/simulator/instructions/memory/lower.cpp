@@ -228,11 +228,13 @@ void lower_load(Lowering &l, const Instruction &in) {
     const bool partly = (in.used_bytes & all_bytes) != all_bytes && !(order & kStrong) && !known && !remote &&
                         (space == MemorySpace::shared || space == MemorySpace::global || space == MemorySpace::generic);
     Op &op = l.emit(in, partly ? exec_load_of_used_bytes : handler, load_class(named));
-    set_address(op, address, order | (partly ? packed_shape(space, shape) : 0));
+    const bool lockstep = in.has("volatile") && !l.in_waiting_loop();
+    set_address(op, address, order | (partly ? packed_shape(space, shape) : 0) | (lockstep ? kLockstep : 0));
     if (partly) op.c = in.used_bytes;
     if (op.extra & kStrong) op.flow = strong_flow(l, space);
     set_data(op, op.dst, slots, list);
     if (remote) make_remote(l, op, scratch, space == MemorySpace::generic);
+    if (space == MemorySpace::shared && !remote && !partly) op.target = l.shared_variable(in.operands[1]);
 
     for (size_t i = 0; mixed && i < to.operands.size(); ++i) {
         const unsigned register_bytes = l.register_bytes(to.operands[i]);
@@ -263,10 +265,11 @@ void lower_store(Lowering &l, const Instruction &in) {
     const bool remote = may_be_remote(l, in, space == MemorySpace::generic);
     const uint32_t scratch = remote ? l.scratch(Type::b64) : kNoSlot;
     Op &op = l.emit(in, handler, store_class(named));
-    set_address(op, address, order_bits(in));
+    set_address(op, address, order_bits(in) | (in.has("volatile") ? kLockstep : 0));
     if ((op.extra & kStrong) && strong_flow(l, space) == Flow::ordered) op.flow = Flow::ordered;
     set_data(op, op.b, slots, list);
     if (remote) make_remote(l, op, scratch, space == MemorySpace::generic);
+    if (space == MemorySpace::shared && !remote) op.target = l.shared_variable(in.operands[0]);
 }
 
 // discard.global.L2 [a], 128 and applypriority: hints as well, but of memory that must be there.

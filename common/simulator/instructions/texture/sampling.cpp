@@ -110,6 +110,10 @@ uint64_t TextureSampler::fault() {
     return std::exchange(fault_, 0);
 }
 
+std::vector<uint64_t> TextureSampler::touched() {
+    return std::exchange(touched_, {});
+}
+
 TextureSampler::Flat TextureSampler::flatten(const TexturePlace &place) const {
     Flat flat{place.at, place.layer, object_.normalized_coordinates};
     for (double &x : flat.at) x = x == x ? x : 0;
@@ -178,6 +182,7 @@ inline Texel TextureSampler::texel(const Image &image, int64_t x, int64_t y, int
         fault_ = address;
         return result;
     }
+    touched_.push_back(address);
     const std::byte *from = memory_.at(address);
     if (format.channel_bytes == 4) {
         if (format.channels == 1) {

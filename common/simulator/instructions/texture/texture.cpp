@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/text.h"
+#include "hazard/global_shadow.h"
 #include "machine/late_stores.h"
 
 namespace warpsim {
@@ -34,6 +35,11 @@ Source find_source(Warp &w, const Op &op, uint64_t handle, uint32_t lanes) {
         return {};
     }
     return {object, view};
+}
+
+// For races: the lane reads or writes those bytes. No read by a texture or a surface need see what the launch writes.
+void touch(Warp &w, const Op &op, unsigned lane, uint64_t address, unsigned bytes, unsigned flags) {
+    if (GlobalShadow *shadow = w.block->global_shadow) shadow->access_range(w, op, flags, lane, address, bytes);
 }
 
 // What is wrong with reading the object by this instruction; empty: nothing.
@@ -106,6 +112,8 @@ void exec_texture(Warp &w, const Op &op) {
             texels[lane] = form.integer_coordinates                            ? sampler.fetch(place)
                            : form.selects == TextureForm::Selects::four_texels ? sampler.gather(place, form.component)
                                                                                : sampler.sample(place, form.selects);
+            for (const uint64_t address : sampler.touched())
+                touch(w, op, lane, address, source.object->format.bytes(), kGlobalNoncoherent);
             if (const uint64_t address = sampler.fault()) {
                 bad.add(lane, HazardKind::out_of_bounds, address, [&] {
                     const unsigned bytes = source.object->format.bytes();
@@ -269,7 +277,11 @@ class Accesses {
             for (uint32_t rest = lanes; rest; rest &= rest - 1) {
                 const unsigned lane = unsigned(std::countr_zero(rest));
                 Place place;
-                if (find(object, lane, place, bad)) f(lane, place.inside ? target.host + place.offset : nullptr);
+                if (!find(object, lane, place, bad)) continue;
+                if (place.inside)
+                    touch(w_, op_, lane, object.image.address + place.offset, bytes_,
+                          writes_ ? kGlobalWrites : kGlobalNoncoherent);
+                f(lane, place.inside ? target.host + place.offset : nullptr);
             }
             bad.report(w_, op_);
         });

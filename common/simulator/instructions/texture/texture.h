@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "core/names.h"
 #include "core/program.h"
@@ -91,6 +92,8 @@ class TextureSampler {
     Texel sample(const TexturePlace &, TextureForm::Selects);  // as the object says
     Texel gather(const TexturePlace &, unsigned component);    // of the four texels that a filter would mix
 
+    // The addresses of the texels that were asked for since the last call.
+    std::vector<uint64_t> touched();
     // The address of a texel that lies outside of the allocation, asked for since the last call; 0: none.
     uint64_t fault();
 
@@ -119,6 +122,7 @@ class TextureSampler {
     const AllocationView &memory_;
     unsigned axes_;
     uint64_t fault_ = 0;
+    std::vector<uint64_t> touched_;
 };
 
 }  // namespace warpsim

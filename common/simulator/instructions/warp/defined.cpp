@@ -97,6 +97,18 @@ void passes_shuffle(Warp &w, const Op &op, const DataFlow &flow, uint32_t) {
     set_origins(*w.undefined, to, w.exec, from);
 }
 
+// A lane may read one that takes no part: reductions over a part of a warp do, and drop what they got.
+void undefine_shuffled(Warp &w, const Op &op, uint32_t lanes, const uint32_t *from) {
+    if (!w.block->definedness) return;
+    if (!w.undefined) begin_tracking(context_of(w));
+    w.undefined->undefine({op.dst, 4}, lanes);
+    for (uint32_t rest = lanes; rest; rest &= rest - 1) {
+        const unsigned lane = unsigned(std::countr_zero(rest));
+        w.undefined->origins(op.dst)[lane] =
+            w.block->definedness->origin(Definedness::Source::lane, w, op, lane, from[lane]);
+    }
+}
+
 void passes_vote(Warp &w, const Op &op, const DataFlow &flow, uint32_t) {
     const SyncView &sync = context_of(w).sync;
     const uint32_t members = sync.members, unknown = brought_undefined(w, op);

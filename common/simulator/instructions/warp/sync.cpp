@@ -66,7 +66,7 @@ void gather(const Fragment &f, const Op &op, const std::byte *from, std::byte *b
 }
 
 // Reports lanes that are named but have exited. Lanes that the launch does not have are not waited for by votes and
-// reductions; a shuffle that reads one is caught where it does (instructions/warp/warp.cpp).
+// reductions; what a shuffle reads there is undefined (undefine_shuffled).
 void check_exited(WarpContext &w, const Op &op, uint32_t lanes, uint32_t missing) {
     const uint32_t exited = op.member == kNoSlot ? missing : missing & w.exist;
     if (!exited || is_warp_barrier(op)) return;

@@ -52,9 +52,14 @@ void shuffle(Warp &w, const Op &op) {
         from[lane] = (in_range ? source : lane) & 0x1f;
         valid[lane] = in_range;
     }
-    // A lane may read one that takes no part: reductions over a part of a warp do, and drop what they got.
     for (uint32_t lane = 0; lane < kLanes; ++lane) result[lane] = values[from[lane]];
     write_lanes<uint32_t>(w, op.dst, [&](unsigned lane) { return result[lane]; });
+    const uint32_t members = context_of(w).sync.members;
+    if (members != kAllLanes) [[unlikely]] {
+        uint32_t outside = 0;
+        for (uint32_t lane = 0; lane < kLanes; ++lane) outside |= uint32_t(!(members >> from[lane] & 1)) << lane;
+        if (outside & w.exec) undefine_shuffled(w, op, outside & w.exec, from);
+    }
     if (uint32_t(op.imm) != kNoSlot) {
         uint32_t bits = 0;
         for (uint32_t lane = 0; lane < kLanes; ++lane) bits |= valid[lane] << lane;

@@ -17,6 +17,8 @@ void pass_undefined_sync(WarpContext &, const Op &);
 
 // The result's bits are where the lanes' bits went: shfl.
 void passes_shuffle(Warp &, const Op &, const DataFlow &, uint32_t lanes);
+// A shuffle's result in these lanes, which read lanes that take no part: `from` by lane.
+void undefine_shuffled(Warp &, const Op &, uint32_t lanes, const uint32_t *from);
 // Votes: what the defined predicates decide is defined; of a ballot each bit for itself.
 void passes_vote(Warp &, const Op &, const DataFlow &, uint32_t lanes);
 // match, redux: all lanes, if any lane brings something undefined.

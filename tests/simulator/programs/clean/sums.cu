@@ -173,15 +173,22 @@ __global__ void reduce2(const int *g_idata, int *g_odata, unsigned n) {
     if (tid == 0) g_odata[blockIdx.x] = sdata[0];
 }
 
-// The last warp without barriers, on volatile memory: how it was written before __syncwarp.
+// The last warp by itself, on volatile memory. Lanes need barriers all the same.
+__device__ void add_volatile(volatile int *sdata, unsigned tid, unsigned distance) {
+    const int sum = sdata[tid] + sdata[tid + distance];
+    __syncwarp();
+    sdata[tid] = sum;
+    __syncwarp();
+}
+
 template <unsigned blockSize>
 __device__ void warpReduce(volatile int *sdata, unsigned tid) {
-    if (blockSize >= 64) sdata[tid] += sdata[tid + 32];
-    if (blockSize >= 32) sdata[tid] += sdata[tid + 16];
-    if (blockSize >= 16) sdata[tid] += sdata[tid + 8];
-    if (blockSize >= 8) sdata[tid] += sdata[tid + 4];
-    if (blockSize >= 4) sdata[tid] += sdata[tid + 2];
-    if (blockSize >= 2) sdata[tid] += sdata[tid + 1];
+    if (blockSize >= 64) add_volatile(sdata, tid, 32);
+    if (blockSize >= 32) add_volatile(sdata, tid, 16);
+    if (blockSize >= 16) add_volatile(sdata, tid, 8);
+    if (blockSize >= 8) add_volatile(sdata, tid, 4);
+    if (blockSize >= 4) add_volatile(sdata, tid, 2);
+    if (blockSize >= 2) add_volatile(sdata, tid, 1);
 }
 
 template <unsigned blockSize>
@@ -217,7 +224,7 @@ __global__ void reduce3(const int *g_idata, int *g_odata, unsigned n) {
     if (tid == 0) g_odata[blockIdx.x] = sdata[0];
 }
 
-// The same with __syncwarp between reading and writing.
+// The same in a loop, and nothing is volatile.
 __global__ void reduce4(const int *in, int *out, unsigned n) {
     __shared__ int s[128];
     unsigned t = threadIdx.x, i = blockIdx.x * 128 + t;

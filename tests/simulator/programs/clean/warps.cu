@@ -507,6 +507,123 @@ int main() {
 
 }  // namespace syncwarp
 
+// What looks like lanes that count on going in step, and like reads of lanes that take no part.
+namespace partners {
+
+// Each lane waits for its neighbour's flag.
+__global__ void flags(int *out) {
+    __shared__ volatile int flag[32];
+    const int t = threadIdx.x;
+    flag[t] = 0;
+    __syncwarp();
+    flag[t] = t + 1;
+    while (flag[(t + 1) % 32] == 0) {
+    }
+    out[t] = flag[(t + 1) % 32] != 0;
+}
+
+// Some lanes set a flag that all look at, whether it is set by then or not.
+__global__ void first_found(int *out, const int *in) {
+    __shared__ volatile int found;
+    const int t = threadIdx.x;
+    found = 0;
+    __syncwarp();
+    int steps = 0;
+    for (int i = t; i < 320; i += 32) {
+        if (in[i % 32] > 80) found = 1;
+        ++steps;
+        if (found) break;
+    }
+    out[t] = steps;
+}
+
+// Volatile, with barriers of the warp.
+__global__ void volatile_sum(int *out, const int *in) {
+    __shared__ volatile int partial[64];
+    const int t = threadIdx.x;
+    partial[t] = in[t];
+    partial[t + 32] = 0;
+    __syncwarp();
+    for (int d = 16; d; d /= 2) {
+        const int other = partial[t + d];
+        __syncwarp();
+        partial[t] += other;
+        __syncwarp();
+    }
+    out[t] = partial[0];
+}
+
+// Lanes that get nothing from their partner drop what they read; the greatest is the first lane's.
+__global__ void greatest(int *out, const int *in, int n) {
+    const int t = threadIdx.x;
+    if (t >= n) return;
+    int best = in[t], at = t;
+    for (int d = 16; d; d /= 2) {
+        const int other = __shfl_down_sync((1u << n) - 1, best, d), there = __shfl_down_sync((1u << n) - 1, at, d);
+        if (t + d < n && other > best) {
+            best = other;
+            at = there;
+        }
+    }
+    if (t == 0) out[0] = best, out[1] = at;
+}
+
+// A pointer to one of two variables, one that walks beyond the end without reading there, and one that comes back.
+__global__ void pointers(int *out, const int *in, int which) {
+    __shared__ int a[32];
+    __shared__ int b[64];
+    const int t = threadIdx.x;
+    a[t] = in[t];
+    b[t] = -in[t];
+    b[t + 32] = 0;
+    __syncwarp();
+    const int *from = which ? a : b;
+    int sum = from[t];
+    for (const int *p = a + t; p < a + 32; p += 8) sum += *p;
+    const int *behind = b + 64 + t;
+    sum += behind[-64];
+    out[t] = sum;
+}
+
+int main() {
+    int h[32], o[32], *in, *out;
+    for (int i = 0; i < 32; ++i) h[i] = i * 37 % 101;
+    cudaMalloc(&in, sizeof h);
+    cudaMalloc(&out, sizeof o);
+    cudaMemcpy(in, h, sizeof h, cudaMemcpyHostToDevice);
+    auto fetch = [&] { CHECK(cudaMemcpy(o, out, sizeof o, cudaMemcpyDeviceToHost)); };
+    flags<<<1, 32>>>(out);
+    fetch();
+    for (int i = 0; i < 32; ++i)
+        if (o[i] != 1) return printf("flags %d\n", i), 1;
+    first_found<<<1, 32>>>(out, in);
+    fetch();
+    for (int i = 0; i < 32; ++i)
+        if (o[i] < 1 || o[i] > 10 || (h[i] > 80 && o[i] != 1)) return printf("first_found %d\n", i), 1;
+    int sum = 0;
+    for (int i = 0; i < 32; ++i) sum += h[i];
+    volatile_sum<<<1, 32>>>(out, in);
+    fetch();
+    if (o[5] != sum) return printf("volatile_sum\n"), 1;
+    greatest<<<1, 32>>>(out, in, 20);
+    fetch();
+    int at = 0;
+    for (int i = 0; i < 20; ++i)
+        if (h[i] > h[at]) at = i;
+    if (o[0] != h[at] || o[1] != at) return printf("greatest %d %d\n", o[0], o[1]), 1;
+    pointers<<<1, 32>>>(out, in, 1);
+    fetch();
+    for (int t = 0; t < 32; ++t) {
+        int wanted = h[t] - h[t];
+        for (int k = t; k < 32; k += 8) wanted += h[k];
+        if (o[t] != wanted) return printf("pointers %d\n", t), 1;
+    }
+    printf("OK\n");
+    return 0;
+}
+
+}  // namespace partners
+
 int main(int argc, char **argv) {
     return run_named(argc, argv,
                      {
@@ -514,5 +631,6 @@ int main(int argc, char **argv) {
                          PROGRAM(named_barriers),
                          PROGRAM(partial_warps),
                          PROGRAM(syncwarp),
+                         PROGRAM(partners),
                      });
 }

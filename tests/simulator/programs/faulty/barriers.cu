@@ -120,6 +120,32 @@ int main() {
 
 }  // namespace missing_lanes
 
+// The block has 40 threads. The lanes that its second warp lacks go into the sum.
+namespace missing_lanes_read {
+
+__global__ void sums(float *out, const float *in) {
+    const int t = threadIdx.x;
+    float v = in[t];
+    for (int d = 16; d; d /= 2) {
+        // clang-format off
+        const float other = __shfl_down_sync(0xffffffff, v, d);  //! missing_lanes: reads lane | which takes no part | is stored to global memory at
+        // clang-format on
+#ifdef MENDED
+        if (t + d < blockDim.x)
+#endif
+            v += other;
+    }
+    if (t % 32 == 0) out[t / 32] = v;  //~ where it matters
+}
+
+int main() {
+    const auto [b, a] = arrays();
+    sums<<<1, 40>>>(b, a);
+    return ended();
+}
+
+}  // namespace missing_lanes_read
+
 int main(int argc, char **argv) {
     return run_named(argc, argv,
                      {
@@ -127,5 +153,6 @@ int main(int argc, char **argv) {
                          PROGRAM(divergent_arrival_too_early),
                          PROGRAM(divergent_barrier),
                          PROGRAM(missing_lanes),
+                         PROGRAM(missing_lanes_read),
                      });
 }

@@ -1,4 +1,5 @@
 // Kernels that end themselves, or never end: a program with the fault, and without it by -DMENDED.
+#include <cooperative_groups.h>
 #include <cuda_runtime.h>
 
 #include <assert.h>
@@ -67,11 +68,36 @@ int main() {
 
 }  // namespace trap
 
+// All blocks wait for each other, in a launch that does not promise that they run together.
+namespace trap_not_cooperative {
+
+__global__ void mirrored(float *out, const float *in) {
+    const auto grid = cooperative_groups::this_grid();
+    const int i = int(grid.thread_rank());
+    out[i] = in[i];
+    grid.sync();  //! trap: needs a launch by cudaLaunchCooperativeKernel
+    out[i + 64] = out[63 - i];
+}
+
+int main() {
+    const auto [b, a] = arrays();
+#ifdef MENDED
+    void *arguments[] = {(void *)&b, (void *)&a};
+    cudaLaunchCooperativeKernel(mirrored, 2, 32, arguments);
+#else
+    mirrored<<<2, 32>>>(b, a);
+#endif
+    return ended();
+}
+
+}  // namespace trap_not_cooperative
+
 int main(int argc, char **argv) {
     return run_named(argc, argv,
                      {
                          PROGRAM(assertion),
                          PROGRAM(endless_loop),
                          PROGRAM(trap),
+                         PROGRAM(trap_not_cooperative),
                      });
 }

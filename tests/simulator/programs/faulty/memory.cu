@@ -220,6 +220,60 @@ int main() {
 
 }  // namespace uninitialized_tail
 
+// A product reads one column too many: behind the tile lies the next variable, in the block's memory as well.
+namespace bounds_next_variable {
+
+__global__ void products(float *out, const float *in, int columns) {
+    __shared__ float a[64];
+    __shared__ float b[64];
+    const int t = threadIdx.x, row = t / 8 * 8;
+    a[t] = in[t];
+    b[t] = in[t];
+    __syncthreads();
+    float sum = 0;
+    for (int k = 0; k < columns; ++k) sum += a[row + k];  //! out_of_bounds: 256-byte shared variable a, in b
+    out[t] = sum * b[t];
+}
+
+int main() {
+    const auto [b, a] = arrays();
+#ifdef MENDED
+    products<<<1, 64>>>(b, a, 8);
+#else
+    products<<<1, 64>>>(b, a, 9);
+#endif
+    return ended();
+}
+
+}  // namespace bounds_next_variable
+
+// The element before dynamic shared memory is the last of a variable.
+namespace bounds_previous_variable {
+
+__global__ void differences(float *out, const float *in) {
+    __shared__ int bins[64];
+    extern __shared__ float tile[];
+    const int t = threadIdx.x;
+    tile[t] = in[t];
+    bins[t] = 0;
+    __syncthreads();
+    atomicAdd(bins + t / 2, 1);
+    __syncthreads();
+#ifdef MENDED
+    if (t > 0)
+#endif
+        out[t] = tile[t] - tile[t - 1];  //! out_of_bounds: 4 bytes before the start | variable tile, in bins
+    out[t] += bins[t];
+}
+
+int main() {
+    const auto [b, a] = arrays();
+    differences<<<1, 64, 256>>>(b, a);
+    return ended();
+}
+
+}  // namespace bounds_previous_variable
+
 int main(int argc, char **argv) {
     return run_named(argc, argv,
                      {
@@ -233,5 +287,7 @@ int main(int argc, char **argv) {
                          PROGRAM(misaligned_vector),
                          PROGRAM(uninitialized_counter),
                          PROGRAM(uninitialized_tail),
+                         PROGRAM(bounds_next_variable),
+                         PROGRAM(bounds_previous_variable),
                      });
 }

@@ -455,6 +455,69 @@ int main() {
 
 }  // namespace race_wrong_named_barrier
 
+// The last steps of a sum as it was written before lanes had program counters of their own: volatile, and no barrier.
+namespace race_volatile_sum {
+
+__global__ void sum(float *out, const float *in) {
+    __shared__ float partial[128];
+    const int t = threadIdx.x;
+    partial[t] = in[t];
+    __syncthreads();
+    if (t < 64) partial[t] += partial[t + 64];
+    __syncthreads();
+    if (t >= 32) return;
+#ifdef MENDED
+    float mine = partial[t] + partial[t + 32];
+    for (int d = 16; d; d /= 2) mine += __shfl_down_sync(0xffffffff, mine, d);
+    if (t == 0) *out = mine;
+#else
+    volatile float *p = partial;
+    p[t] += p[t + 32];  //~ the write
+    p[t] += p[t + 16];  //! shared_race: Lanes of a warp do not wait | volatile makes the compiler keep both accesses
+    p[t] += p[t + 8];
+    p[t] += p[t + 4];
+    p[t] += p[t + 2];
+    p[t] += p[t + 1];
+    if (t == 0) *out = p[0];
+#endif
+}
+
+int main() {
+    const auto [b, a] = arrays();
+    sum<<<1, 128>>>(b, a);
+    return ended();
+}
+
+}  // namespace race_volatile_sum
+
+// New weights come while a kernel in another stream still reads the old ones.
+namespace race_constants {
+
+__constant__ float weights[64];
+
+__global__ void weighted(float *out, const float *in) {
+    out[threadIdx.x] = in[threadIdx.x] * weights[threadIdx.x];  //! launch_race: cudaMemcpyToSymbolAsync | read at
+}
+
+int main() {
+    const auto [b, a] = arrays();
+    float *next;
+    cudaMallocHost(&next, sizeof weights);
+    for (int i = 0; i < 64; ++i) next[i] = 2;
+    cudaMemcpyToSymbol(weights, next, sizeof weights);
+    cudaStream_t work, copies;
+    cudaStreamCreate(&work);
+    cudaStreamCreate(&copies);
+    weighted<<<1, 64, 0, work>>>(b, a);
+#ifdef MENDED
+    cudaStreamSynchronize(work);
+#endif
+    cudaMemcpyToSymbolAsync(weights, next, sizeof weights, 0, cudaMemcpyHostToDevice, copies);
+    return ended();
+}
+
+}  // namespace race_constants
+
 int main(int argc, char **argv) {
     return run_named(argc, argv,
                      {
@@ -475,5 +538,7 @@ int main(int argc, char **argv) {
                          PROGRAM(race_unlocked_sum),
                          PROGRAM(race_wmma_tile),
                          PROGRAM(race_wrong_named_barrier),
+                         PROGRAM(race_volatile_sum),
+                         PROGRAM(race_constants),
                      });
 }

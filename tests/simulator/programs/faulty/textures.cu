@@ -249,6 +249,99 @@ int main() {
 
 }  // namespace texture_of_freed_memory
 
+inline cudaTextureObject_t texture_of(float *numbers, size_t bytes) {
+    cudaResourceDesc resource = {};
+    resource.resType = cudaResourceTypeLinear;
+    resource.res.linear.devPtr = numbers;
+    resource.res.linear.desc = cudaCreateChannelDesc<float>();
+    resource.res.linear.sizeInBytes = bytes;
+    cudaTextureDesc description = {};
+    cudaTextureObject_t texture;
+    cudaCreateTextureObject(&texture, &resource, &description, nullptr);
+    return texture;
+}
+
+// A texture of what the kernel itself writes.
+namespace written_texels {
+
+__global__ void twice(float *out, float *numbers, cudaTextureObject_t texture) {
+    const int t = threadIdx.x;
+    numbers[t] *= 2;  //~ the write
+    __syncthreads();
+#ifdef MENDED
+    out[t] = numbers[63 - t];
+#else
+    out[t] = tex1Dfetch<float>(texture, 63 - t);  //! noncoherent_read: read through a texture | in another launch
+#endif
+}
+
+int main() {
+    const auto [b, a] = arrays();
+    twice<<<1, 64>>>(b, a, texture_of(a, 256));
+    return ended();
+}
+
+}  // namespace written_texels
+
+// A surface that the kernel has written, after a barrier.
+namespace written_surface {
+
+__global__ void turned(float *out, cudaSurfaceObject_t surface) {
+    const int t = threadIdx.x;
+    surf2Dwrite(float(t), surface, 4 * t, 0);  //~ the write
+    __syncthreads();
+#ifdef MENDED
+    out[t] = 63 - t;
+#else
+    out[t] = surf2Dread<float>(surface, 4 * (63 - t), 0);  //! noncoherent_read: read through a surface
+#endif
+}
+
+int main() {
+    const auto [b, a] = arrays();
+    cudaChannelFormatDesc channels = cudaCreateChannelDesc<float>();
+    cudaResourceDesc resource = {};
+    resource.resType = cudaResourceTypeArray;
+    cudaMallocArray(&resource.res.array.array, &channels, 64, 1, cudaArraySurfaceLoadStore);
+    cudaSurfaceObject_t surface;
+    cudaCreateSurfaceObject(&surface, &resource);
+    turned<<<1, 64>>>(b, surface);
+    return ended();
+}
+
+}  // namespace written_surface
+
+// The kernel that reads the texture is in another stream than the one that writes it.
+namespace texels_of_another_stream {
+
+__global__ void fill(float *numbers) {
+    numbers[threadIdx.x] = threadIdx.x;  //~ the write
+}
+
+__global__ void fetch(float *out, cudaTextureObject_t texture) {
+    out[threadIdx.x] = tex1Dfetch<float>(texture, threadIdx.x);  //! launch_race: read through a texture | wrote at
+}
+
+int main() {
+    const auto [b, a] = arrays();
+    const cudaTextureObject_t texture = texture_of(a, 256);
+    cudaStream_t one, other;
+    cudaStreamCreate(&one);
+    cudaStreamCreate(&other);
+    cudaDeviceSynchronize();
+    fill<<<1, 64, 0, one>>>(a);
+#ifdef MENDED
+    cudaEvent_t filled;
+    cudaEventCreate(&filled);
+    cudaEventRecord(filled, one);
+    cudaStreamWaitEvent(other, filled);
+#endif
+    fetch<<<1, 64, 0, other>>>(b, texture);
+    return ended();
+}
+
+}  // namespace texels_of_another_stream
+
 int main(int argc, char **argv) {
     return run_named(argc, argv,
                      {
@@ -260,5 +353,8 @@ int main(int argc, char **argv) {
                          PROGRAM(texture_larger_than_memory),
                          PROGRAM(texture_layer_missing),
                          PROGRAM(texture_of_freed_memory),
+                         PROGRAM(written_texels),
+                         PROGRAM(written_surface),
+                         PROGRAM(texels_of_another_stream),
                      });
 }
