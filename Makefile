@@ -40,7 +40,7 @@ ifneq ($(stages),)
 .PHONY: $(stages)
 $(stages):
 	$(call setup,$(if $(filter test,$(verbs)),test))
-	@$(flashladder) stage $(@:stage-%=%) $(verbs) -- $(ARGS)$(if $(CONFIG), "$(CONFIG)")
+	@$(flashladder) stage '$(@:stage-%=%)' $(verbs) -- $(ARGS)$(if $(CONFIG), "$(CONFIG)")
 
 ifneq ($(verbs),)
 .PHONY: $(verbs)
@@ -53,7 +53,7 @@ else ifneq ($(exercises),)
 .PHONY: $(exercises)
 $(exercises):
 	$(call setup)
-	@$(flashladder) exercise $(@:exercise-%=%) $(verbs) $(if $(NAME),--name '$(NAME)')
+	@$(flashladder) exercise '$(@:exercise-%=%)' $(verbs) $(if $(NAME),--name '$(NAME)')
 
 ifneq ($(verbs),)
 .PHONY: $(verbs)
@@ -66,7 +66,7 @@ else ifneq ($(puzzles),)
 .PHONY: $(puzzles)
 $(puzzles):
 	$(call setup)
-	@$(flashladder) puzzle $(@:puzzle-%=%) $(verbs) $(if $(NAME),--name '$(NAME)')
+	@$(flashladder) puzzle '$(@:puzzle-%=%)' $(verbs) $(if $(NAME),--name '$(NAME)')
 
 ifneq ($(verbs),)
 .PHONY: $(verbs)
@@ -189,28 +189,28 @@ endif
 
 check-report:
 	$(call setup)
-	@$(flashladder) check-report $(FILE) $(if $(TAKE),--take)
+	@$(flashladder) check-report $(if $(FILE),'$(FILE)') $(if $(TAKE),--take)
 
 release:
 	$(call setup,lint docs)
-	@$(flashladder) release $(VERSION)
+	@$(flashladder) release $(if $(VERSION),'$(VERSION)')
 
 assignment:
 	$(call setup)
-	@$(flashladder) assignment $(NAME) $(if $(OUT),--out $(OUT)) $(ARGS)
+	@$(flashladder) assignment $(if $(NAME),'$(NAME)') $(if $(OUT),--out '$(OUT)') $(ARGS)
 
 autograder:
 	$(call setup)
-	@$(flashladder) autograder $(ASSIGNMENT) $(FOR) $(if $(OUT),--out $(OUT))
+	@$(flashladder) autograder '$(ASSIGNMENT)' '$(FOR)' $(if $(OUT),--out '$(OUT)')
 
 grade:
 	$(call setup,$(if $(findstring --scheduler,$(ARGS)),classroom)$(if $(findstring --similarity,$(ARGS)), similarity))
-	@$(flashladder) grade $(ASSIGNMENT) $(SUBMISSIONS) $(if $(OUT),--out $(OUT)) $(if $(ONLY),--only $(ONLY)) \
-	  $(if $(TIMES),--times $(TIMES)) $(if $(ROSTER),--roster $(ROSTER)) $(ARGS)
+	@$(flashladder) grade '$(ASSIGNMENT)' $(if $(SUBMISSIONS),'$(SUBMISSIONS)') $(if $(OUT),--out '$(OUT)') $(if $(ONLY),--only '$(ONLY)') \
+	  $(if $(TIMES),--times '$(TIMES)') $(if $(ROSTER),--roster '$(ROSTER)') $(ARGS)
 
 certificates:
 	$(call setup,classroom)
-	@$(flashladder) certificates $(OUT)
+	@$(flashladder) certificates $(if $(OUT),'$(OUT)')
 
 format:
 	$(call setup,lint)

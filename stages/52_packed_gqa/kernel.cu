@@ -5,7 +5,7 @@
 // keys by 8 rows of Q in one mma, and Oᵀ = Vᵀ Pᵀ 16 columns by 8 rows. With Q as the first operand half of the 16 rows
 // would be empty. Each warp is by itself: it has every fourth unit of 16 keys of the block's part, a ring of buffers of
 // its own, which it fills with cp.async, and waits for no other warp until its keys are over. The parts are merged as
-// in stage 51.
+// in stage split_kv.
 
 #include "launch_decode.h"
 #include "numbers.cuh"
@@ -77,7 +77,7 @@ union SharedStorage {
     Results<d_head, row_tiles> results;
 };
 
-// Where element 8 * c of row `row` lies in a unit, as in stage 05.
+// Where element 8 * c of row `row` lies in a unit, as in stage swizzle.
 template <int d_head>
 __device__ int unit_offset(int row, int c) {
     return row * d_head + (c ^ row % 8) * chunk;

@@ -1,5 +1,5 @@
-// Stage 60: one sequence over the GPUs of a host. Each has a slice of the rows; it copies the other slices of K and V
-// to itself, and then computes its rows of O with the kernel of stage 23. There is no kernel here: what is new is
+// Gather. One sequence lies on the GPUs of a host. Each has a slice of the rows; it copies the other slices of K and V
+// to itself, and then computes its rows of O with the kernel of stage shapes. There is no kernel here: what is new is
 // queued by the host.
 //
 // One host thread queues the work of all ranks. It never waits for a GPU: streams wait for events. A stream can only
@@ -18,7 +18,7 @@ constexpr flash::Limits limits = {.title = "Gather",
                                   .grouped_heads = true,
                                   .positive_scale = true,
                                   .log_sum_exp = true,
-                                  .specific = true};  // as stage 23
+                                  .specific = true};  // as stage shapes
 
 FlashRingPiece slice_of(const FlashRingParams &params, int rank) {
     return flash::ring_piece(params.N, rank, params.ranks);
@@ -30,7 +30,7 @@ int slices_for(const FlashRingParams &params, int rank) {
 }
 
 // How many keys that is, from the beginning of the sequence: with a causal mask they end at the rank's last row, just
-// as stage 23 expects it where there are more keys than queries.
+// as stage shapes expects it where there are more keys than queries.
 int keys_for(const FlashRingParams &params, int rank) {
     const FlashRingPiece last = slice_of(params, slices_for(params, rank) - 1);
     return last.first + last.rows;

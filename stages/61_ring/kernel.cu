@@ -1,4 +1,4 @@
-// Stage 61: K and V go round a ring of GPUs. Each rank attends to the slice that it has while it copies the next one
+// Ring. K and V go round a ring of GPUs. Each rank attends to the slice that it has while it copies the next one
 // from its neighbour. What the rows have come to with each slice is merged at the end, by a small kernel.
 //
 // One host thread queues the work of all ranks. It never waits for a GPU: streams wait for events. A stream can only
@@ -93,7 +93,7 @@ constexpr flash::Limits limits = {.title = "Ring",
                                   .grouped_heads = true,
                                   .positive_scale = true,
                                   .log_sum_exp = true,
-                                  .specific = true};  // as stage 23
+                                  .specific = true};  // as stage shapes
 
 static FlashRingPiece slice_of(const FlashRingParams &params, int rank) {
     return flash::ring_piece(params.N, rank, params.ranks);

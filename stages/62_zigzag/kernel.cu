@@ -1,4 +1,4 @@
-// Stage 62: with a causal mask the last rows of a sequence have the most work. So the sequence is divided into 2P
+// Zigzag. With a causal mask the last rows of a sequence have the most work. So the sequence is divided into 2P
 // pieces, and rank r has piece r and piece 2P-1-r: an early one with little work and a late one with much. All ranks
 // have the same work then, in every step.
 //
@@ -18,7 +18,7 @@ constexpr flash::Limits limits = {.title = "Zigzag",
                                   .grouped_heads = true,
                                   .positive_scale = true,
                                   .log_sum_exp = true,
-                                  .specific = true};  // as stage 23
+                                  .specific = true};  // as stage shapes
 
 // ---- who needs what ----
 
@@ -47,7 +47,7 @@ struct Rectangle {
 };
 
 // What a rank computes with the K and V of another one. All pieces of lower ranks are either before both of its own, or
-// behind both. Of a higher rank both pieces lie between its own.
+// past both. Of a higher rank both pieces lie between its own.
 static Rectangle rectangle(const FlashRingParams &params, int rank, int source) {
     const int early = early_of(params, rank).rows, late = late_of(params, rank).rows;
     if (!params.causal) return {source, 0, early + late, rows_of(params, source), false};

@@ -1,12 +1,12 @@
-// Beside stage 63: heads first. A GPU of stage 63 has some rows of all heads, and brings the other rows of K and V to
+// Heads first, beside kernel.cu. There a GPU has some rows of all heads, and brings the other rows of K and V to
 // itself. Here it computes some heads for all rows of the sequence, and brings K and V of these heads alone: P times
 // fewer bytes. In exchange the rows of Q and O lie on other GPUs. Each is read or written once, so TMA does it where
 // they lie, over the link.
 //
 // One launch on each GPU, and no copies besides. All warps bring the first head, since there is nothing to compute yet.
 // The three warps of the producer warpgroup that have no other work bring the others, and count what has come. The main
-// loop is that of stage 23. All GPUs compute the same rows, so a causal mask needs no zigzag: rank r has the rows from
-// r N / P on.
+// loop is that of stage shapes. All GPUs compute the same rows, so a causal mask needs no zigzag: rank r has the rows
+// from r N / P on.
 
 #include <algorithm>
 
@@ -41,7 +41,7 @@ struct Brought {
 
 // ---- bring K and V ----
 
-// The warps of all blocks bring the heads from `first` to before `last`: warp number `warp` of `warps` every so manieth
+// The warps of all blocks bring the heads from `first` to before `last`: warp number `warp` brings every `warps`-th
 // piece. Pieces that follow one another come from different owners, and ranks begin with different ones, so that no
 // link is crowded.
 __device__ void bring(const FlashParams &params, const Owners &owners, const Brought &brought, uint32_t first,
@@ -119,7 +119,7 @@ __device__ QueryTile at_home(QueryTile query_tile, const Owners &owners) {
     return query_tile;
 }
 
-// The producer's thread, as in stage 23 but for Q, which comes from its owner, and the wait for a head.
+// The producer's thread, as in stage shapes but for Q, which comes from its owner, and the wait for a head.
 template <typename T, int d_head, Configuration config>
 __device__ void produce(SharedStorage<T, d_head, config> &shared, const FlashParams &params, const TensorMaps &maps,
                         const Owners &owners, const Brought &brought) {
@@ -291,7 +291,7 @@ constexpr flash::Limits limits = {.title = "Heads first",
                                   .log_sum_exp = true,
                                   .specific = true};  // sm_90a
 
-// As in stage 63.
+// As in kernel.cu.
 template <int d_head>
 constexpr Configuration configuration = d_head == 128 ? Configuration{128, 128, 2, 2, false, true, 24, 240, 1}
                                                       : Configuration{128, 128, 4, 1, true, true, 24, 240, 1};

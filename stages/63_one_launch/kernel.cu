@@ -1,9 +1,9 @@
-// Stage 63: one launch on each GPU. Its kernel begins with the rank's own K and V while the copy engine brings those of
+// One launch on each GPU. Its kernel begins with the rank's own K and V while the copy engine brings those of
 // the other ranks, and waits for a flag before it reads them. So nothing is merged, and no multiprocessor copies.
 //
-// The kernel is stage 23's. What changes is the producer's way over the tiles of K and V: the rank's own ones first,
-// then those of each other rank, in the order in which they are copied. Consumers count tiles and know of no ranks.
-// The sequence is divided as in stage 62: rank r has piece r and piece 2P-1-r of 2P.
+// The kernel is that of stage shapes. What changes is the producer's way over the tiles of K and V: the rank's own
+// ones first, then those of each other rank, in the order of the copies. Consumers count tiles and know of no ranks.
+// The sequence is divided as in stage zigzag: rank r has piece r and piece 2P-1-r of 2P.
 
 #include <algorithm>
 #include <atomic>
@@ -32,7 +32,7 @@ struct RankView {
 // ---- who sees what ----
 
 // How many tiles of a rank's K and V the query tile sees that begins at first_row. With a mask, a lower rank's late
-// piece lies behind all rows; a higher rank's pieces lie between the own two.
+// piece lies past all rows; a higher rank's pieces lie between the own two.
 template <int Br, int Bc>
 __device__ int tiles_of(const RankView &view, bool causal, int rank, int first_row) {
     if (!causal) return view.rows / Bc;
@@ -106,7 +106,7 @@ struct SourceTiles {
     }
 };
 
-// The producer's thread, as in stage 23 but for the order of the tiles of K and V.
+// The producer's thread, as in stage shapes but for the order of the tiles of K and V.
 template <typename T, int d_head, Configuration config>
 __device__ void produce(SharedStorage<T, d_head, config> &shared, const FlashParams &params, const TensorMaps &own,
                         const TensorMaps &pulled, const RankView &view) {
@@ -266,7 +266,7 @@ constexpr flash::Limits limits = {.title = "One launch",
                                   .log_sum_exp = true,
                                   .specific = true};  // sm_90a
 
-// Of stage 23's, those that suit long sequences and have query tiles of 128 rows: pieces are multiples of that.
+// Those of stage shapes that suit long sequences, with query tiles of 128 rows: pieces are multiples of that.
 template <int d_head>
 constexpr Configuration configuration = d_head == 128 ? Configuration{128, 128, 2, 2, false, true, 24, 240, 1}
                                                       : Configuration{128, 128, 4, 1, true, true, 24, 240, 1};

@@ -69,6 +69,10 @@ def test_the_ready_assignments_come_in_the_order_of_the_ladder():
         (("d_head = 128", "d_heat = 128"), "d_heat"),
         (('class = "whole tiles"', 'class = "whole tiles"\ninputs = "large"'), "public ones have"),
         (("stage = 5", "stage = 99"), "There is no stage '99'"),
+        (("Nq = 128", "Nq = 100"), 'class "whole tiles": stage 05 does not take Nq = 100, no multiple of 128'),
+        (("Nkv = 128", "Nkv = 100"), "does not take Nkv = 100, no multiple of 64"),
+        (("d_head = 128", "d_head = 128, causal = true"), "does not take causal problems"),
+        (("Hq = 1", "Hq = 2, Hkv = 1"), "does not take fewer heads of K and V than of Q"),
         (("[hidden]", "[hidden"), "is no valid assignment"),
     ],
 )
@@ -78,6 +82,13 @@ def test_a_file_that_makes_no_sense_is_refused_in_words(change, words):
     assert change[0] in text
     with pytest.raises(FlashLadderError, match=re.escape(words)):
         assignment.parse("small", text.replace(*change))
+
+
+def test_a_file_that_is_not_utf8_is_named(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_bytes(assignment_text("").replace("Small", "Übung").encode("latin-1"))
+    with pytest.raises(FlashLadderError, match="mine.toml is not UTF-8"):
+        assignment.get(str(file))
 
 
 def test_one_line_makes_another_assignment_of_it():

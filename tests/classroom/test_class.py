@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -240,7 +241,9 @@ def test_no_scheduler_is_spoken_to_without_the_classs_certificates(tmp_path):
             pass
         with pytest.raises(FlashLadderError, match="does not exist"), pool.connect(scheduler, None, tmp_path):
             pass
-    folder = pool.make_certificates(tmp_path / "certificates")
+    folder = pool.make_certificates(tmp_path / "of my class")
+    key = shlex.split(pool.options_of_dask(folder))[-1]
+    assert key == str(folder / "class.key"), "a path with spaces is one word of the command that is printed"
     assert {file.name: file.stat().st_mode & 0o777 for file in folder.iterdir()} == {
         "class.pem": 0o600, "class.key": 0o600}  # fmt: skip
     with pytest.raises(FlashLadderError, match="the class has its certificates"):

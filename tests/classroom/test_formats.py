@@ -78,6 +78,17 @@ def test_a_block_of_code_cannot_be_closed_from_within():
     assert block.startswith("`````text\n") and block.endswith("\n`````")
 
 
+def test_what_was_refused_is_not_called_unwritten(some, nothing, ungraded):
+    damaged = replace(some.kernels[0], refused="Line 29 ends tile_offset: put it back.")
+    unwritten = replace(some.exercises[0], points=0, checks=(), words=("not written yet",))
+    mistakes = report.Mistakes()
+    for one in (nothing, replace(some, kernels=(damaged,)), replace(some, exercises=(unwritten,)), some, ungraded):
+        mistakes.add(one)
+    page = mistakes.markdown("T")
+    assert "4 submissions were graded" in page
+    assert "0 have all points, 1 have not written it. Of 2 the file was refused." in page
+
+
 def test_refused_and_ungraded_are_told_apart(nothing, ungraded):
     assert "0 of 100 points" in report.markdown(nothing) and "it holds no" in report.html(nothing)
     assert "the grader" in report.markdown(ungraded) and "0 of 100" not in report.html(ungraded)

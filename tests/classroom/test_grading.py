@@ -11,7 +11,7 @@ from shares import share
 
 from flashladder.classroom import device_code, exercise, isolation, marks, report, trials
 from flashladder.classroom.assignment import Sizes
-from flashladder.classroom.grading import Fact, _mended, as_json, facts_of, grade
+from flashladder.classroom.grading import Fact, _mended, _next, as_json, facts_of, grade
 from flashladder.core.device import Device, Gpu, choose, find_gpu
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, simulator_library
@@ -319,6 +319,20 @@ def test_a_hazard_is_told_with_lines_and_leaves_the_other_points(level, tmp_path
 def test_a_stub_that_was_only_dressed_up_has_no_points(level, tmp_path):
     got = graded(tmp_path, submission(5, piece_address="return 0 + ptx::shared_address(tile);"), 5, "piece_address")
     assert got.points == 0 and got.exercises[0].written
+    assert "(correct: public)" in got.exercises[0].next, "it compiles, so that is not what the next points need"
+
+
+def test_the_next_points_need_what_is_not_passed():
+    """Of an answer that is worth nothing no check has points, passed or not."""
+    checks = [
+        marks.Check("builds", True, 0.0, 2.0, ""),
+        marks.Check("correct: public", False, 0.0, 3.0, "it runs for ever"),
+        marks.Check("technique", False, 0.0, 10.0, "counts once all sizes are right"),
+    ]
+    told = "5 more points (correct: public): be right in this class of sizes: it runs for ever"
+    assert _next(checks) == told
+    partly = [replace(checks[0], points=2.0), marks.Check("throughput", True, 2.5, 10.0, "half")]
+    assert _next(partly) == "7.5 more points (throughput): be faster: half"
 
 
 @pytest.mark.long

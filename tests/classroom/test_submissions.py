@@ -74,8 +74,20 @@ def test_a_folder_a_zip_and_a_tar_are_read_alike(tmp_path, folder):
 def test_kernel_cu_will_do_where_one_file_is_wanted(folder):
     assert read(folder("ada", {"kernel.cu": TEXT})).kernels == {"05_swizzle.cu": TEXT}
     two = ["06_cp_async.cu", "07_eager_kv.cu"]
-    assert read(folder("ben", {"kernel.cu": TEXT}), two).refused == "it holds no 06_cp_async.cu and no 07_eager_kv.cu"
+    refused = read(folder("ben", {"kernel.cu": TEXT}), two).refused
+    assert refused.startswith("it holds no 06_cp_async.cu and no 07_eager_kv.cu; it has kernel.cu")
     assert read(folder("cho", {"07_eager_kv.cu": TEXT}), two).kernels == {"07_eager_kv.cu": TEXT}
+
+
+def test_a_kernel_of_another_name_is_told(tmp_path, folder):
+    told = "it holds no 05_swizzle.cu; it has 05_swizzle (1).cu: a file counts by its name"
+    assert read(folder("ada", {"src/05_swizzle (1).cu": TEXT, "notes.txt": b""})).refused == told
+    zip_of(tmp_path / "ben.zip", [("05_swizzle (1).cu", TEXT), ("__MACOSX/._05_swizzle (1).cu", b"")])
+    assert read(tmp_path / "ben.zip").refused == told
+    tar_of(tmp_path / "cho.tar.gz", [("05_swizzle (1).cu", TEXT)])
+    assert read(tmp_path / "cho.tar.gz").refused == told
+    many = read(folder("dan", {f"{'x' * 80}{number}.CU": b"" for number in range(9)})).refused
+    assert many.count("x" * 60) == 3 and len(many) < 300
 
 
 def test_the_file_nearest_to_the_top_counts_and_two_equally_near_do_not(folder):

@@ -78,6 +78,10 @@ def test_a_page_of_one_instance_has_no_table_and_says_so():
 def test_what_has_no_page_says_why():
     with pytest.raises(FlashLadderError, match="program of the host"):
         blank.page(0)
+    with pytest.raises(FlashLadderError, match="Stage 40 computes gradients: .* `make exercise-40`"):
+        blank.page("backward_naive")
+    with pytest.raises(FlashLadderError, match="Stage 60 is for several GPUs: .* whole kernel.$"):
+        blank.page("gather")
     with pytest.raises(FlashLadderError, match="table of instances.*06"):
         blank.skeleton(blank.page(12))
     with pytest.raises(FlashLadderError, match="several kernels"):

@@ -1,8 +1,12 @@
 """Commands and make targets: what they print, and what they say when something is wrong or missing."""
 
+import errno
+import fcntl
 import os
 import re
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +15,9 @@ import pytest
 from hostcc import ROOT
 
 from flashladder.building import build, toolchain
+from flashladder.commands import cli, other_parts
 from flashladder.commands import stage as stage_command
+from flashladder.core import environment
 from flashladder.core.errors import FlashLadderError
 from flashladder.ladder import stages
 
@@ -64,6 +70,126 @@ def test_make_unknown_verb(make):
     done = make(f"stage-{NUMBERS[0]}", "fly")
     assert done.returncode != 0
     assert f"'fly': stage {NUMBERS[0]} can build, run, " in done.stderr
+
+
+def test_a_stage_without_a_name_is_none(make):
+    assert "There is no stage ''" in make("stage-").stderr
+
+
+@pytest.mark.parametrize("words", (("diff",), ("profile",), ()), ids=("diff", "profile", "none"))
+def test_arguments_that_no_verb_takes_are_refused(make, words):
+    """A run that had them would say that it is right, of another problem."""
+    number = NUMBERS[-1]
+    done = make(f"stage-{number}", *words, "ARGS=--seq 512")
+    assert done.returncode != 0
+    assert f"'--seq 512': {words[0] if words else 'build'} of stage {number} takes no ARGS." in done.stderr
+    assert (f"flashladder profile {number} --help" in done.stderr) == ("profile" in words)
+
+
+@pytest.mark.parametrize("wrong", ("0", "-1", "1e3", "many", "2147483648"))
+def test_a_size_is_a_number_above_0(wrong, capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["run", NUMBERS[-1], "--seq", wrong])
+    assert ended.value.code == 2
+    assert f"--seq: {wrong}: expected a whole number from 1 to 2147483647" in capsys.readouterr().err
+
+
+def test_a_file_that_cannot_be_written_whole_is_not_there(tmp_path):
+    """A page of it would else be taken for what the reader began."""
+    page = tmp_path / "page.cu"
+    command = [sys.executable, "-m", "flashladder", "new", "swizzle", "--kernel", str(page)]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        env=environment.for_python(),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024)),
+    )
+    assert done.returncode == 1 and not page.exists()
+    assert (
+        done.stderr == "error: File too large. Raise the limit on the size of files (ulimit -f) and run this again.\n"
+    )
+
+
+def test_a_folder_that_cannot_be_written_is_named(monkeypatch, capsys):
+    def refuse(which):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), "/media/cd/work")
+
+    monkeypatch.setattr("flashladder.ladder.diff.show", refuse)
+    assert cli.main(["diff", NUMBERS[-1]]) == 1
+    assert "error: /media/cd/work: Read-only file system. Clone the project to a folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("wrong", ("0", "-2", "many"))
+def test_a_number_of_jobs_is_above_0(monkeypatch, wrong):
+    monkeypatch.setenv("FLASHLADDER_JOBS", wrong)
+    with pytest.raises(FlashLadderError, match=f"FLASHLADDER_JOBS={wrong}: a whole number above 0"):
+        build.jobs()
+
+
+def test_two_builds_in_a_folder_come_one_after_the_other(monkeypatch, tmp_path):
+    monkeypatch.setenv("FLASHLADDER_BUILD", str(tmp_path))
+    with open(tmp_path / build.LOCK, "w") as other:
+        with build._alone(), pytest.raises(BlockingIOError):
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        told = []
+
+        def ends_once_it_is_told(text):
+            told.append(text)
+            fcntl.flock(other, fcntl.LOCK_UN)
+
+        monkeypatch.setattr(build, "say", ends_once_it_is_told)
+        with build._alone():
+            assert len(told) == 1 and "Another command is building here" in told[0]
+
+
+def test_an_nvcc_that_is_named_and_not_there_is_told(monkeypatch):
+    monkeypatch.setenv("CUDACXX", "/no/such/nvcc")
+    with pytest.raises(FlashLadderError, match="CUDACXX=/no/such/nvcc: no such program"):
+        toolchain.find_nvcc()
+
+
+def test_a_type_that_a_stage_does_not_take_is_refused(capsys):
+    """It would run another one and say that it is verified."""
+    for command in ("run", "profile", "timeline"):
+        assert cli.main([command, "online_softmax", "--dtype", "e4m3"]) == 1
+        assert "--dtype e4m3: stage 02 takes fp16 and bf16." in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        cli.main(["tune", "--lengths", "1024,0"])
+    assert "'1024,0' is no list of numbers" in capsys.readouterr().err
+
+
+def test_a_reader_that_has_seen_enough_is_no_error():
+    command = [sys.executable, "-m", "flashladder", "stages"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes, env=environment.for_python()) as started:
+        started.stdout.close()
+        assert started.stderr.read() == "" and started.wait() == 128 + signal.SIGPIPE
+
+
+def test_what_is_timed_together_is_of_one_kind():
+    decode = stages.entry("lean")
+    assert other_parts.others_of(decode, ["52", "short_ends"]) == [stages.entry(52), stages.entry(53)]
+    with pytest.raises(FlashLadderError, match="Stage 02 is none of those that can be timed beside stage 54"):
+        other_parts.others_of(decode, ["02"])
+
+
+def test_make_autograder_asks_for_both(make):
+    for words in ((), ("ASSIGNMENT=swizzle",)):
+        done = make("autograder", *words)
+        assert done.returncode != 0 and "Name both: `make autograder ASSIGNMENT=swizzle FOR=" in done.stderr
+
+
+def test_names_with_blanks_reach_a_command_whole(make, tmp_path):
+    nothing = tmp_path / "no such folder"
+    done = make("grade", "ASSIGNMENT=swizzle", f"SUBMISSIONS={nothing}")
+    assert done.returncode != 0 and f"{nothing} is no folder" in done.stderr
+    done = make("grade", "ASSIGNMENT=swizzle", f"SUBMISSIONS={nothing}", "ARGS=--jobs 0")
+    assert done.returncode and "argument --jobs: 0: expected a whole number from 1" in done.stderr
+    done = make("grade", "ASSIGNMENT=swizzle", "SUBMISSIONS=~/no such class", HOME=str(tmp_path))
+    assert f"{tmp_path}/no such class is no folder" in done.stderr
+    assert "a b.zip does not exist" in make("check-report", f"FILE={tmp_path}/a b.zip").stderr
 
 
 @needs_stages
@@ -204,6 +330,13 @@ class TestBootstrap:
         broken.write_text(broken.read_text().replace('"-m", "venv"', '"-m", "no_such_venv"'))
         done = bootstrap()
         assert done.returncode == 1 and "python3-venv" in done.stderr
+
+    def test_a_folder_that_cannot_be_written(self, bootstrap, tmp_path):
+        said = "Error: [Errno 30] Read-only file system: 'venv/include'"
+        file = tmp_path / "common/python/flashladder/building/bootstrap.py"
+        file.write_text(file.read_text().replace('"-m", "venv"', f'"-c", """raise SystemExit({said!r})"""'))
+        done = bootstrap()
+        assert done.returncode == 1 and "cannot be written" in done.stderr and "python3-venv" not in done.stderr
 
 
 @needs_stages

@@ -95,7 +95,12 @@ def measured(monkeypatch, tmp_path):
             {"name": "reading K and V", "kind": "ceiling"} | shape,
             {"name": "cuDNN attention", "kind": "peer"} | shape | {"us": {"median": 9.5}},
         ],
-        "": [row("09_double_buffering", 300.0, fresh), row("08_fragment_tiles", 200.0, "another")],
+        "": [
+            row("09_double_buffering", 300.0, fresh),
+            row("08_fragment_tiles", 200.0, "another"),
+            row("09_double_buffering", 90.0, fresh, Nq=512, d_head=64),
+            row("08_fragment_tiles", 100.0, "another", Nq=512, d_head=64),
+        ],
         "ablations": [
             row("09_double_buffering", 310.0, fresh),
             row("09 no swizzle", 100.0, fresh),
@@ -116,8 +121,10 @@ def measured(monkeypatch, tmp_path):
         ("tflops(9) - 2 * 50 : .0f", "200"),
         ("tflops(9) / tflops(8) : .2f", "1.50 (stale)"),
         ('tflops(9, gpu="H100") / tflops(9) : .1f', "0.5"),
-        ("least_ahead(9, 8) : .1f", "1.5 (stale)"),
-        ("least_ahead('shapes', 8) : .1f", "(not recorded yet)"),
+        ('lead(9, "fragment_tiles") : .0f', "-10 (stale)"),
+        ('lead(9, "fragment_tiles", most=True) : .0f', "50 (stale)"),
+        ('lead(9, "fragment_tiles", d=128, causal=False) : .0f', "50 (stale)"),
+        ('lead("shapes", "fragment_tiles") : .0f', "(not recorded yet)"),
         ('-ablation("09 no swizzle") / ablation(9) + 1 : .0%', "68%"),
         ('ablation("29 no turns") : .0f', "700"),  # of a type that it has alone
         ('resource(9, "registers") : ,d', "255"),

@@ -36,10 +36,10 @@ def test_a_beginner_starts_with_the_first_lesson(capsys):
     printed = capsys.readouterr().out
     assert (
         "0 of " in printed
-        and "Next: stage 00" in printed
-        and "notebooks/00_host_streams.ipynb: about 40 min" in printed
+        and "Next: stage 01" in printed  # 00 is a branch, which can be taken at any time
+        and "notebooks/01_naive.ipynb: about 30 min" in printed
     )
-    assert "make exercise-00 start NAME=" in printed and "Skipped" not in printed and "progress.json" not in printed
+    assert "make exercise-01 start NAME=" in printed and "Skipped" not in printed and "progress.json" not in printed
 
 
 def test_every_stage_has_minutes_and_every_step_a_command():

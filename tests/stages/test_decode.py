@@ -9,6 +9,7 @@ from chosen import of_chosen
 from queued import check_launches, each, in_order, only_simulated, verified
 from refused import INVALID, UNSUPPORTED, check_refusals
 
+from flashladder.commands import other_parts
 from flashladder.core.decode_problem import DecodeProblem
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import place
@@ -250,3 +251,14 @@ def test_heads_divided_by_their_lengths(one, shares):
     problem = DecodeProblem(B=34, Hq=1, Hkv=1, Nkv=900, lengths=lengths, d_head=64, page_size=64)
     result = verify(one, problem, configuration=f"warps_4+blocks_{shares}", repeat=2)
     assert not result.changed and result.description["splits"] == 34 + shares
+
+
+@EACH
+def test_the_run_command(one, capsys):
+    words = "--batch 2 --heads 4 --heads-kv 2 --seq 2 --seq-kv 90 --dim 64 --dtype fp16 --layout bnhd --lengths 90,33"
+    assert other_parts.run_decode(one, words.split()) == 0
+    asked = "fp16 B=2 Hq=4 Hkv=2 Nq=2 Nkv=90 d=64 bnhd lengths=[90, 33]: right"
+    assert asked in capsys.readouterr().out
+    if one.page_multiple > 1:
+        with pytest.raises(FlashLadderError, match="needs page_size to be a multiple"):
+            other_parts.run_decode(one, ["--page-size", "7"])

@@ -74,7 +74,7 @@ def test_types(stage, small):
     got = answered(stage, small)
     if small.dtype == "e4m3":
         wrong = "K_scales is a null pointer; e4m3 needs a scale for each head"
-        other = f"stage '{stage.title}' takes e4m3 alone, dtype 2; dtype is 1"
+        other = f"stage '{stage.title}' takes e4m3 only; dtype is 1 (bf16)"
     else:
         wrong = f"K_scales must be null: scales go with e4m3 alone; dtype is {DTYPES[small.dtype]}"
         other = f"stage '{stage.title}' takes fp16 and bf16; dtype is 2 (e4m3)"

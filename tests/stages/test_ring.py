@@ -17,6 +17,7 @@ from queued import each, in_order, only_simulated, verified
 from refused import FAILED, INVALID, UNSUPPORTED, check_refusals
 
 import flashladder
+from flashladder.commands import other_parts
 from flashladder.core.device import choose, cudart
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import stage_library
@@ -345,3 +346,12 @@ def test_the_simulator_finds_what_heads_first_must_not_lack(one, missing, tmp_pa
     problem = RingProblem(Hq=4, Hkv=4, Nq=512, d_head=64, causal=True, ranks=2)
     with pytest.raises(StageError, match="race"):
         heads_first(one, problem, library=compile_kernel(kernel, one, only="BF16"), device="sim")
+
+
+@EACH
+def test_the_run_command(one, capsys):
+    length = one.fitted(RingProblem(Nq=130, ranks=2)).Nq
+    words = f"--ranks 2 --seq {length} --heads 1 --heads-kv 1 --no-causal --dtype fp16"
+    assert other_parts.run_ring(one, words.split()) == 0
+    said = capsys.readouterr().out
+    assert f"fp16 B=1 H=1 N={length} d=64 P=2\n" in said and "right, relative error" in said

@@ -20,6 +20,7 @@ from flashladder.core.errors import FlashLadderError  # noqa: E402
 from flashladder.core.paths import ROOT  # noqa: E402
 
 FREE_BYTES_NEEDED = 2 << 30
+UNWRITABLE = ("Errno 13", "Errno 28", "Errno 30")  # in what venv says: no right, no room, read-only
 # What pip says when it cannot reach its index.
 UNREACHABLE = ("connection", "Connection", "ProxyError", "timed out", "from versions: none")
 
@@ -51,11 +52,14 @@ def create(venv: Path) -> Path:
         return python
     print(f"Creating the virtual environment {venv} ...", flush=True)
     made = subprocess.run([sys.executable, "-m", "venv", "--clear", venv], capture_output=True, text=True)
+    said = (made.stdout + made.stderr).strip()
+    if made.returncode and any(sign in said for sign in UNWRITABLE):
+        raise FlashLadderError(f"{venv} cannot be written: make room, or clone to a folder that is yours.\n{said}")
     if made.returncode:
         raise FlashLadderError(
             f"`{sys.executable} -m venv` failed: its venv module is missing or incomplete.\n"
             f"Install it, e.g. `sudo apt install python3-venv` (Debian, Ubuntu), or use an interpreter that has "
-            f"numpy, matplotlib and pytest already: `make PYTHON=python3 demo`.\n{(made.stdout + made.stderr).strip()}"
+            f"numpy, matplotlib and pytest already: `make PYTHON=python3 demo`.\n{said}"
         )
     return python
 

@@ -1,21 +1,28 @@
 """Builds with CMake and shows one line of progress; the full log is build/build.log."""
 
+import fcntl
 import json
 import os
 import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from flashladder.building import toolchain
+from flashladder.core.console import say
 from flashladder.core.device import find_gpu
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, build_directory
 
 
 def jobs() -> int:
-    return int(os.environ.get("FLASHLADDER_JOBS") or len(os.sched_getaffinity(0)))
+    told = os.environ.get("FLASHLADDER_JOBS") or str(len(os.sched_getaffinity(0)))
+    if not told.isdecimal() or int(told) == 0:
+        raise FlashLadderError(f"FLASHLADDER_JOBS={told}: a whole number above 0 is wanted.")
+    return int(told)
 
 
 def _environment() -> dict[str, str]:
@@ -67,8 +74,29 @@ def configure(extra: list[str] = ()) -> None:
         _fail("Configuring", done.stdout)
 
 
+LOCK = "building.lock"
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Others that build in this folder wait meanwhile: CMake and Ninja expect to be alone there."""
+    build_directory().mkdir(parents=True, exist_ok=True)
+    with open(build_directory() / LOCK, "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("Another command is building here; this one goes on after it.")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def build(targets: list[str] = (), extra: list[str] = ()) -> None:
     """Builds the targets (all where none is named); FlashLadderError with the compiler's message if it fails."""
+    with _alone():
+        _build(targets, extra)
+
+
+def _build(targets: list[str], extra: list[str]) -> None:
     configure(extra)
     cmake = toolchain.require("cmake", "Install it (3.24 or newer), e.g. `pip install cmake`.")
     command = [cmake, "--build", str(build_directory()), "-j", str(jobs())]

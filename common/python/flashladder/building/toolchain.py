@@ -52,8 +52,12 @@ def _toolkit_candidates(tool: str):
 
 
 def _nvcc_candidates():
-    if os.environ.get("CUDACXX"):
-        yield Path(os.environ["CUDACXX"])
+    named = os.environ.get("CUDACXX")
+    if named:
+        found = shutil.which(named)
+        if not found:
+            raise FlashLadderError(f"CUDACXX={named}: no such program. Name an nvcc of CUDA 13 or newer, or unset it.")
+        yield Path(found)
     yield from _toolkit_candidates("nvcc")
 
 

@@ -127,9 +127,11 @@ def get(which: str) -> Assignment:
 def read(file: Path) -> Assignment:
     """FlashLadderError says what is wrong with the file, and where."""
     try:
-        text = file.read_text()
+        text = file.read_text("utf-8")
     except OSError as error:
         raise FlashLadderError(f"{file} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise FlashLadderError(f"{file} is not UTF-8: save it as UTF-8 in your editor.") from error
     return parse(file.stem, text, str(file))
 
 
@@ -256,4 +258,21 @@ def _objections(assignment: Assignment) -> list[str]:
     ]
     if not assignment.hidden_seeds:
         said.append("[hidden] needs at least one seed")
+    return said + _not_taken(assignment)
+
+
+def _not_taken(assignment: Assignment) -> list[str]:
+    """Problems that a stage refuses, which no answer could have points for."""
+    said = []
+    for stage in map(stages.get, assignment.stages):
+        if not isinstance(stage, Kernel) or stage.data.get("masks"):
+            continue
+        Br, Bc = (stage.launch.get(name, 1) if "configuration" not in stage.launch else 1 for name in tiles.NAMES)
+        for sizes in assignment.sizes:
+            for problem in sizes.problems:
+                refused = [f"Nq = {problem.Nq}, no multiple of {Br}"] if problem.Nq % Br else []
+                refused += [f"Nkv = {problem.Nkv}, no multiple of {Bc}"] if problem.Nkv % Bc else []
+                refused += ["causal problems"] if problem.causal else []
+                refused += ["fewer heads of K and V than of Q"] if problem.Hq != problem.Hkv else []
+                said += [f'class "{sizes.name}": stage {stage.id} does not take {one}' for one in refused]
     return said

@@ -146,7 +146,9 @@ def page(which: stages.Stage | int | str) -> Page:
     wrong with the file, or that the stage is no kernel."""
     stage = stages.entry(which)
     if not isinstance(stage, Kernel):
-        raise FlashLadderError(f"Stage {stage.id} is a program of the host and no kernel: `make exercise-{stage.id}`.")
+        what = getattr(stage, "WHAT", "is a program of the host and no kernel")
+        instead = f" Lines of it are: `make exercise-{stage.id}`." if entries(stage, "exercise") else ""
+        raise FlashLadderError(f"Stage {stage.id} {what}: it is not asked for as a whole kernel.{instead}")
     described = entries(stage, "subgoal")
     if not described:
         return Page(stage, (_ONLY_WHOLE,))
@@ -252,7 +254,7 @@ def _empty(stage: Kernel) -> str:
         there = ", ".join(one.stage.id for one in pages())
         raise FlashLadderError(
             f"Stage {stage.id} has {many}: no page is written for it, though `make check` judges a file of yours that "
-            f"has all of it. Pages with parts have stages {there}."
+            f"has all of it. Stages {there} have pages with parts."
         )
     text, launch = stage.source.read_text(), stage.data["launch"][-1]
     includes = [line for line in re.findall(r"^#include \S+", text, re.M) if line not in _OF_A_TABLE]

@@ -98,10 +98,11 @@ def _taken(sheet: Sheet, stage: int) -> taking.Taken:
         data = file.read_bytes()
     except OSError as error:
         raise FlashLadderError(f"{file.name} cannot be read: {error.strerror}") from error
+    text = taking.decoded(data, file.name)
     try:
-        return taking.take(stages.get(stage), taking.decoded(data, file.name), [one.name for one in exercises(stage)])
+        return taking.take(stages.get(stage), text, [one.name for one in exercises(stage)])
     except FlashLadderError as error:
-        raise FlashLadderError(f"{file.name} cannot be read: {error}") from error
+        raise FlashLadderError(f"{file.name}: {error}") from error
 
 
 def _source(sheet: Sheet, stage: int, taken: taking.Taken) -> tuple[str, judge.Lines]:

@@ -30,7 +30,7 @@ from warpsim.counters import place_in
 # Parts of the points for throughput, by the least share of the solution's throughput.
 THROUGHPUT = ((0.95, 1.0), (0.8, 0.75), (0.6, 0.5), (0.4, 0.25))
 SOME = 0.5  # the most of a check's points that what is not yet right has
-VERSION = 2  # of what a grade is made of
+VERSION = 3  # of what a grade is made of
 
 
 @dataclass(frozen=True)
@@ -270,7 +270,11 @@ class _Grading:
             checks.append(Check(name, fact.passed, round(given, 6), round(most, 6), fact.words, fact.details))
         everything = all(check.passed for check in checks) and worth
         points = one.item.points if everything else round(points, 6)
-        words = "" if worth or not any(check.passed for check in checks) else "it does what the stub does, and no more"
+        words = (
+            ""
+            if worth or not any(check.passed for check in checks)
+            else "what is right of it is right of the stub, too"
+        )
         needed = "" if everything else _next(checks)
         return ExerciseGrade(
             one.item.name, points, one.item.points, True, tuple(checks), words, judgement.cause, needed
@@ -329,12 +333,15 @@ _NEEDS = {
 
 
 def _next(checks: Sequence[Check]) -> str:
-    """What the next points need: the first check that lacks some."""
-    lacking = next((one for one in checks if one.points < one.most - 1e-9), None)
+    """What the next points need: the first check that is not passed, else the first that lacks some. Of an answer that
+    is worth nothing the passed ones have no points either, and get theirs with it."""
+    short = [one for one in checks if one.points < one.most - 1e-9]
+    lacking = next((one for one in short if not one.passed), short[0] if short else None)
     if lacking is None:
         return ""
+    more = sum(one.most - one.points for one in short if one is lacking or (one.passed and not one.points))
     needs, words = _NEEDS[lacking.name.partition(":")[0]], f": {lacking.words}" if lacking.words else ""
-    return f"{lacking.most - lacking.points:.4g} more points ({lacking.name}): {needs}{words}"
+    return f"{more:.4g} more points ({lacking.name}): {needs}{words}"
 
 
 def _told_of(wrong: Tried, line: Lines, details: bool = False) -> str:

@@ -9,6 +9,7 @@ that this user alone can read.
 
 import itertools
 import os
+import shlex
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from concurrent import futures
@@ -21,6 +22,7 @@ from flashladder.building import build
 from flashladder.classroom import task as tasks
 from flashladder.classroom.task import Task, TaskFailed
 from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import write_new
 
 CERTIFICATE, KEY = "class.pem", "class.key"
 DAYS = 400  # a course's year
@@ -54,15 +56,13 @@ def make_certificates(folder: Path) -> Path:
     )
     plain = serialization.NoEncryption()
     format_of_keys = serialization.PrivateFormat.PKCS8
-    _write(folder / KEY, key.private_bytes(serialization.Encoding.PEM, format_of_keys, plain))
-    _write(folder / CERTIFICATE, certificate.public_bytes(serialization.Encoding.PEM))
+    write_new(folder / KEY, key.private_bytes(serialization.Encoding.PEM, format_of_keys, plain), 0o600)
+    try:
+        write_new(folder / CERTIFICATE, certificate.public_bytes(serialization.Encoding.PEM), 0o600)
+    except OSError:
+        (folder / KEY).unlink()  # one of them alone is of no use, and would have to be removed by hand
+        raise
     return folder
-
-
-def _write(file: Path, data: bytes) -> None:
-    handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(handle, "wb") as opened:
-        opened.write(data)
 
 
 def security(folder: Path):
@@ -86,7 +86,7 @@ def security(folder: Path):
 
 def options_of_dask(folder: Path) -> str:
     """For `dask scheduler` and `dask worker`."""
-    certificate, key = folder / CERTIFICATE, folder / KEY
+    certificate, key = (shlex.quote(str(folder / name)) for name in (CERTIFICATE, KEY))
     return f"--tls-ca-file {certificate} --tls-cert {certificate} --tls-key {key}"
 
 

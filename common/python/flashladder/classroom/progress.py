@@ -16,7 +16,8 @@ from pathlib import Path
 from flashladder.classroom import done, judge, remembered
 from flashladder.classroom.exercise import Exercise, Mend, answer_lines, answers, exercises, mends
 from flashladder.classroom.judge import Judgement, Lines
-from flashladder.classroom.taking import changed_outside
+from flashladder.classroom.taking import changed_outside, decoded
+from flashladder.core import paths
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, build_directory, place, work_directory
 from flashladder.ladder.mistakes import Mistake
@@ -56,20 +57,18 @@ def write_new(file: Path, text: str, instead: str = "To start afresh, move it aw
     """instead: what to do where the file exists, in words."""
     file.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with open(file, "x") as new:
-            new.write(text)
+        return paths.write_new(file, text.encode())
     except FileExistsError:
         raise FlashLadderError(f"{shown(file)} exists, and stays as it is. {instead}") from None
-    return file
 
 
 def read(file: Path, start: str) -> str:
     """start: the command that writes the file."""
     try:
-        return file.read_text()
+        return decoded(file.read_bytes(), shown(file))
     except FileNotFoundError:
         raise FlashLadderError(f"{shown(file)} does not exist: `{start}` writes it.") from None
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise FlashLadderError(f"{shown(file)} cannot be read: {error}") from error
 
 

@@ -130,15 +130,19 @@ class Mistakes:
         self.titles: dict[str, str] = {}
         self.right: Counter[str] = Counter()
         self.unwritten: Counter[str] = Counter()
+        self.refused: Counter[str] = Counter()  # with the whole submission, or with the stage's file
         self.lost: dict[str, dict[tuple[str, str], list[tuple[str, str]]]] = defaultdict(lambda: defaultdict(list))
 
     def add(self, marks: Marks) -> None:
         if marks.ungraded:
             return
         self.submissions += 1
+        refused = {kernel.stage for kernel in marks.kernels if kernel.refused}
         for exercise in marks.exercises:
             self.titles.setdefault(exercise.id, exercise.title)
-            if exercise.points >= exercise.most:
+            if marks.refused or exercise.stage in refused:
+                self.refused[exercise.id] += 1
+            elif exercise.points >= exercise.most:
                 self.right[exercise.id] += 1
             elif not any(check.passed for check in exercise.checks) and not exercise.checks:
                 self.unwritten[exercise.id] += 1
@@ -151,13 +155,17 @@ class Mistakes:
         lines.append(f"{self.submissions} submissions were graded. Of each exercise the first thing that costs points:")
         for exercise, name in self.titles.items():
             lines += ["", f"## {exercise}: {for_markdown(name)}", ""]
-            lines.append(f"{self.right[exercise]} have all points, {self.unwritten[exercise]} have not written it.")
+            refused = f" Of {self.refused[exercise]} the file was refused." if self.refused[exercise] else ""
+            lines.append(
+                f"{self.right[exercise]} have all points, {self.unwritten[exercise]} have not written it.{refused}"
+            )
             mistakes = sorted(self.lost[exercise].items(), key=lambda pair: (-len(pair[1]), pair[0]))
             for (kind, _), found in mistakes[:MOST_MISTAKES]:
                 found.sort()
                 names = ", ".join(for_markdown(student) for student, _ in found[:MOST_STUDENTS])
                 more = f" and {len(found) - MOST_STUDENTS} more" if len(found) > MOST_STUDENTS else ""
-                lines += ["", f"**{len(found)} times, {for_markdown(kind)}** ({names}{more}). An example:", ""]
+                times = "Once" if len(found) == 1 else f"{len(found)} times"
+                lines += ["", f"**{times}, {for_markdown(kind)}** ({names}{more}). An example:", ""]
                 lines.append(code_block(found[0][1]))
             left = len(mistakes) - MOST_MISTAKES
             lines += ["", f"And {left} others, of which each is rarer."] if left > 0 else []

@@ -35,6 +35,7 @@ MOST_ARCHIVE_BYTES = 32 << 20
 MOST_UNPACKED_BYTES = 128 << 20  # that may flow by while a tar file is searched
 MOST_ENTRIES = 10_000
 MOST_DEPTH = 6  # folders in folders
+MOST_OTHERS = 3  # kernels of other names that are told
 MOST_DICTIONARY_BYTES = 64 << 20  # that xz may keep of what it has unpacked: the largest that `xz -9` asks for
 SECONDS = 20  # of the processor, for one archive
 MEMORY_BYTES = 1 << 30  # of addresses
@@ -174,10 +175,11 @@ def _words(error: Exception) -> str:
 def _choose(path: Path, wanted: list[str]) -> dict[str, bytes]:
     """The wanted files of a submission: the one that lies nearest to its top, of each name."""
     mode = os.lstat(path).st_mode
+    others: list[str] = []  # kernels of other names
     if stat.S_ISLNK(mode):
         raise Refused("it is a symbolic link")
     if stat.S_ISDIR(mode):
-        found = _in_folder(path, wanted)
+        found = _in_folder(path, wanted, others)
     elif not stat.S_ISREG(mode):
         raise Refused("it is neither a folder nor an archive")
     elif path.name.lower().endswith(".cu"):
@@ -187,9 +189,9 @@ def _choose(path: Path, wanted: list[str]) -> dict[str, bytes]:
     elif os.path.getsize(path) > MOST_ARCHIVE_BYTES:
         raise Refused(f"the archive is larger than {MOST_ARCHIVE_BYTES >> 20} MiB")
     elif path.name.lower().endswith(".zip"):
-        found = _in_zip(path, wanted)
+        found = _in_zip(path, wanted, others)
     else:
-        found = _in_tar(path, wanted)
+        found = _in_tar(path, wanted, others)
     nearest: dict[str, tuple[int, bytes]] = {}
     for place, data in found:
         depth, name = len(place.parts), place.name
@@ -202,8 +204,15 @@ def _choose(path: Path, wanted: list[str]) -> dict[str, bytes]:
         kernels.setdefault(wanted[0], kernels["kernel.cu"])
     kernels = {name: kernels[name] for name in wanted if name in kernels}
     if not kernels:
-        raise Refused(f"it holds no {' and no '.join(wanted)}")
+        told = f"; it has {', '.join(others[:MOST_OTHERS])}: a file counts by its name" if others else ""
+        raise Refused(f"it holds no {' and no '.join(wanted)}{told}")
     return kernels
+
+
+def _note(place: PurePosixPath, others: list[str]) -> None:
+    """Remembers a kernel that is called otherwise, as a browser's second download is: 05_swizzle (1).cu."""
+    if place.suffix.lower() == ".cu" and "__MACOSX" not in place.parts:
+        others.append(place.name[:60])
 
 
 def _names(wanted: list[str]) -> set[str]:
@@ -215,7 +224,7 @@ def _size_allowed(place: PurePosixPath, size: int) -> None:
         raise Refused(f"{place} is larger than {MOST_KERNEL_BYTES >> 20} MiB")
 
 
-def _in_folder(folder: Path, wanted: list[str]) -> Iterator[tuple[PurePosixPath, bytes]]:
+def _in_folder(folder: Path, wanted: list[str], others: list[str]) -> Iterator[tuple[PurePosixPath, bytes]]:
     names, entries_seen, todo = _names(wanted), 0, [PurePosixPath()]
     while todo:
         here = todo.pop()
@@ -231,6 +240,8 @@ def _in_folder(folder: Path, wanted: list[str]) -> Iterator[tuple[PurePosixPath,
                     yield place, _read_file(folder / place, place)
                 elif entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
                     todo.append(place)
+                else:
+                    _note(place, others)
 
 
 def _read_file(file: Path, place: PurePosixPath) -> bytes:
@@ -260,7 +271,7 @@ def _inside(name: str) -> PurePosixPath:
 _ZIP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2)
 
 
-def _in_zip(path: Path, wanted: list[str]) -> Iterator[tuple[PurePosixPath, bytes]]:
+def _in_zip(path: Path, wanted: list[str], others: list[str]) -> Iterator[tuple[PurePosixPath, bytes]]:
     names = _names(wanted)
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()
@@ -269,6 +280,7 @@ def _in_zip(path: Path, wanted: list[str]) -> Iterator[tuple[PurePosixPath, byte
         for member in members:
             place = _inside(member.filename)
             if place.name not in names or "__MACOSX" in place.parts or member.is_dir():
+                _note(place, others)
                 continue
             if member.compress_type not in _ZIP_METHODS:
                 raise Refused(f"{place} is packed by a method that is not taken: make the zip file with deflate")
@@ -335,7 +347,7 @@ def _opened(path: Path):
     return open(path, "rb")
 
 
-def _in_tar(path: Path, wanted: list[str]) -> Iterator[tuple[PurePosixPath, bytes]]:
+def _in_tar(path: Path, wanted: list[str], others: list[str]) -> Iterator[tuple[PurePosixPath, bytes]]:
     names, seen = _names(wanted), 0
     with _opened(path) as stream, tarfile.open(fileobj=_Budget(stream), mode="r|") as archive:
         for member in archive:
@@ -346,6 +358,7 @@ def _in_tar(path: Path, wanted: list[str]) -> Iterator[tuple[PurePosixPath, byte
             if member.ischr() or member.isblk():
                 raise Refused(f"{place} is a device")
             if place.name not in names or member.isdir():
+                _note(place, others)
                 continue
             if not member.isreg():
                 raise Refused(f"{place} is {'a link' if member.issym() or member.islnk() else 'no regular file'}")

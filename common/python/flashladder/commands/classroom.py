@@ -1,6 +1,7 @@
 """make assignment, make grade, make certificates, make autograder and flashladder export-task."""
 
 import os
+import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -45,6 +46,8 @@ def write_assignment(name: str, folder: Path | None) -> int:
 
 
 def write_autograder(name: str, service: str, folder: Path | None) -> int:
+    if not name or not service:
+        raise FlashLadderError("Name both: `make autograder ASSIGNMENT=swizzle FOR=gradescope`.")
     assignment = assignments.get(name)
     file = services.write(service, assignment, folder or work_directory() / "autograders" / assignment.name)
     say(f"{os.path.relpath(file)}: docs/instructors.md says what {service} does with it.")
@@ -118,7 +121,7 @@ def _times(told: Grading, assignment: assignments.Assignment) -> Callable[[str, 
     if told.times == "files":
         return lambda _, path: late.by_files(path)
     if told.times:
-        known = late.read_times(Path(told.times))
+        known = late.read_times(Path(told.times).expanduser())
         return lambda identity, path: known.get(identity) or known.get(path.name)
     if assignment.late:
         raise FlashLadderError(
@@ -142,5 +145,5 @@ def make_certificates(folder: Path | None) -> int:
     say("Put the folder where all workers read it. Then, on the head and on each worker:")
     say(f"  dask scheduler --protocol tls --no-dashboard {options}")
     say(f"  dask worker tls://HEAD:8786 --protocol tls --nthreads 1 --no-dashboard {options}")
-    say(f'  make grade ... ARGS="--scheduler tls://HEAD:8786 --certificates {folder}"')
+    say(f'  make grade ... ARGS="--scheduler tls://HEAD:8786 --certificates {shlex.quote(str(folder))}"')
     return 0

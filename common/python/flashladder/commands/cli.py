@@ -2,14 +2,17 @@
 
 import argparse
 import dataclasses
+import errno
 import importlib
 import os
+import select
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from flashladder.building import build
-from flashladder.commands.options import add_problem_options, settings
+from flashladder.commands.options import add_problem_options, settings, size
 from flashladder.core import device
 from flashladder.core.console import say, table
 from flashladder.core.errors import FlashLadderError
@@ -22,8 +25,8 @@ from flashladder.measuring import bench, detections
 def numbers(text: str) -> tuple[int, ...]:
     """ "1,2,3" -> (1, 2, 3)"""
     try:
-        return tuple(int(part) for part in text.split(",") if part)
-    except ValueError as error:
+        return tuple(size(part) for part in text.split(",") if part)
+    except argparse.ArgumentTypeError as error:
         raise argparse.ArgumentTypeError(f"'{text}' is no list of numbers such as 1,2,3") from error
 
 
@@ -33,6 +36,11 @@ def stage_numbers(text: str) -> tuple[int, ...]:
         return tuple(stages.entry(part.strip()).number for part in text.split(",") if part.strip())
     except FlashLadderError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def path(text: str) -> Path:
+    """The type of options that are files or folders. Not every shell replaces the ~ of `make grade SUBMISSIONS=~/x`."""
+    return Path(text).expanduser()
 
 
 def tuned_stage(text: str) -> str:
@@ -104,13 +112,23 @@ def command_build(options) -> int:
     return 0
 
 
+def problem_of(options) -> Problem:
+    """What the options ask for. A stage that does not take bf16 runs its own type where none is named."""
+    stage = stages.entry(options.stage)
+    if options.dtype and options.dtype not in stage.dtypes:
+        raise FlashLadderError(f"--dtype {options.dtype}: stage {stage.id} takes {' and '.join(stage.dtypes)}.")
+    options.dtype = options.dtype or "bf16"
+    return settings(Problem, options)
+
+
 def command_run(options) -> int:
     from flashladder.ladder import sweep
 
     stage = stages.get(options.stage)
-    verdict = sweep.verify(stage, settings(Problem, options), options.seed)
+    verdict = sweep.verify(stage, problem_of(options), options.seed)
     where = verdict.result.device if verdict.result else device.choose(stage.min_compute)
-    say(f"{stage.name} on {where}: {verdict.problem}: {'verified' if verdict.passed else 'WRONG'}: {verdict.message}")
+    outcome = "verified" if verdict.passed else "WRONG" if verdict.result else "failed"
+    say(f"{stage.name} on {where}: {verdict.problem}: {outcome}: {verdict.message}")
     return 0 if verdict.passed else 1
 
 
@@ -125,15 +143,16 @@ def command_bench(options) -> int:
 def command_profile(options) -> int:
     from flashladder.measuring import profile
 
+    stage, problem = stages.get(options.stage), problem_of(options)
     build.build()
-    profile.show(stages.get(options.stage), settings(Problem, options))
+    profile.show(stage, problem)
     return 0
 
 
 def command_timeline(options) -> int:
     from flashladder.commands import timeline
 
-    return timeline.command(options, settings(Problem, options))
+    return timeline.command(options, problem_of(options))
 
 
 def command_results(options) -> int:
@@ -205,12 +224,12 @@ def add_tune_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--d-head", dest="head_dims", type=numbers, default=(64, 128), metavar="D,D")
     parser.add_argument("--dtype", dest="dtypes", type=words, default=("bf16",), metavar="T,T", help="bf16, fp16")
     instead = parser.add_mutually_exclusive_group()
-    instead.add_argument("--configs", dest="configurations", type=Path, metavar="FILE",
+    instead.add_argument("--configs", dest="configurations", type=path, metavar="FILE",
                          help="in place of a space: a configuration on each line")  # fmt: skip
-    instead.add_argument("--fastest-of", type=Path, metavar="FILE",
+    instead.add_argument("--fastest-of", type=path, metavar="FILE",
                          help="in place of a space: another GPU's record, the 16 (--limit) fastest of each length that "
                          "all were timed at; minutes in place of a quarter of an hour")  # fmt: skip
-    parser.add_argument("--limit", type=int, default=0, metavar="N", help="of each type and head dim at most N")
+    parser.add_argument("--limit", type=size, default=0, metavar="N", help="of each type and head dim at most N")
     parser.add_argument("--tokens", type=int, default=16384, help="B times N, the same for all lengths")
     parser.add_argument("--heads", type=int, default=16)
     parser.add_argument("--lengths", type=numbers, default=bench.LENGTHS, metavar="N,N,...", help="of the finals")
@@ -220,13 +239,13 @@ def add_tune_options(parser: argparse.ArgumentParser) -> None:
                         help="that run beside their flags")  # fmt: skip
     parser.add_argument("--best", type=int, default=6, metavar="N",
                         help="of each length of the short list that go on to the finals")  # fmt: skip
-    parser.add_argument("--store", type=Path, metavar="FILE", help="what is remembered; default: build/tuning.sqlite")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="the record; default: docs/results/GPU-tuning.json")
+    parser.add_argument("--store", type=path, metavar="FILE", help="what is remembered; default: build/tuning.sqlite")
+    parser.add_argument("--out", type=path, metavar="FILE", help="the record; default: docs/results/GPU-tuning.json")
     parser.add_argument("--again", action="store_true", help="try again what failed before")
     text = "record what ptxas gives a sample of configurations; needs no GPU, times nothing"
     parser.add_argument("--registers", action="store_true", help=text)
     text = "the table of blocks anew, from the record GPU-decode-shares.json of stage lean or paged_kv"
-    parser.add_argument("--decode", type=Path, metavar="FILE", help=text)
+    parser.add_argument("--decode", type=path, metavar="FILE", help=text)
 
 
 def command_machine_code(options) -> int:
@@ -269,6 +288,7 @@ def _stages(add: Adder) -> None:
     sub = add("run", command_run, "run one stage on random inputs and verify it")
     sub.add_argument("stage")
     add_problem_options(sub, 256)
+    sub.set_defaults(dtype="")
     sub.add_argument("--seed", type=int, default=0)
     text = "one stage: build, run, test, bench, profile, diff, break, order, timeline"
     sub = add("stage", later("commands.stage.command", "stage", "verbs", "rest"), text)
@@ -301,7 +321,7 @@ def _answers(add: Adder) -> None:
     sub = add("export-task", later("commands.classroom.export_task", "stage", "to"),
               "a stage's exercises as a task of a service that ranks kernels, in KernelBot's form")  # fmt: skip
     sub.add_argument("stage")
-    sub.add_argument("--to", type=Path, required=True, metavar="FOLDER", help="that is not there yet, or empty")
+    sub.add_argument("--to", type=path, required=True, metavar="FOLDER", help="that is not there yet, or empty")
     add_verbs("puzzle", "a stage's puzzles, ten lines each: list, start, check, hint, solution")
     add("next", later("commands.following.run"), "what you have done, what comes next, and how long it takes")
 
@@ -313,46 +333,48 @@ def _measuring(add: Adder) -> None:
     sub = add("profile", command_profile, "counters by source line, beside the stage before")
     sub.add_argument("stage")
     add_problem_options(sub, 256)
+    sub.set_defaults(dtype="")
     sub = add("timeline", command_timeline, "when warps compute, wait and ask, by a model: table, picture, Perfetto")
     sub.add_argument("stage")
     add_problem_options(sub, 512)
+    sub.set_defaults(dtype="")
     sub.add_argument("--blocks", type=int, default=0, help="on the multiprocessor; default: as many as are resident")
     sub.add_argument("--from", dest="start", type=float, default=0, metavar="CLOCK", help="where the picture begins")
     sub.add_argument("--to", dest="end", type=float, default=0, metavar="CLOCK", help="where it ends")
-    sub.add_argument("--out", type=Path, metavar="FILE", help="the picture; default: build/results/timeline-NN.png")
-    sub.add_argument("--perfetto", type=Path, metavar="FILE", help="default: build/results/timeline-NN.json")
+    sub.add_argument("--out", type=path, metavar="FILE", help="the picture; default: build/results/timeline-NN.png")
+    sub.add_argument("--perfetto", type=path, metavar="FILE", help="default: build/results/timeline-NN.json")
 
 
 def _classes(add: Adder) -> None:
     """What an instructor does."""
     sub = add("assignment", command_assignment, "list the assignments, or write the students' folder of one")
     sub.add_argument("name", nargs="?", help="its name, or a file of the same form")
-    sub.add_argument("--out", type=Path, help="the folder to write; default: work/assignments/NAME")
+    sub.add_argument("--out", type=path, help="the folder to write; default: work/assignments/NAME")
     text = "write what a service is given to grade with this project"
     sub = add("autograder", later("commands.classroom.write_autograder", "assignment", "service", "out"), text)
-    sub.add_argument("assignment", help="its name, or a file of the same form")
-    sub.add_argument("service", help="gradescope or classroom50")
-    sub.add_argument("--out", type=Path, help="the folder to write to; default: work/autograders/ASSIGNMENT")
+    sub.add_argument("assignment", nargs="?", default="", help="its name, or a file of the same form")
+    sub.add_argument("service", nargs="?", default="", help="gradescope or classroom50")
+    sub.add_argument("--out", type=path, help="the folder to write to; default: work/autograders/ASSIGNMENT")
     sub = add("grade", command_grade, "grade a folder of submissions")
     sub.add_argument("name", nargs="?", metavar="assignment", help="its name, or a file of the same form")
     text = "a folder with a folder or an archive for each student"
-    sub.add_argument("folder", nargs="?", type=Path, metavar="submissions", help=text)
-    sub.add_argument("--out", type=Path, help="where reports and results go; default: build/results/classes/NAME")
+    sub.add_argument("folder", nargs="?", type=path, metavar="submissions", help=text)
+    sub.add_argument("--out", type=path, help="where reports and results go; default: build/results/classes/NAME")
     sub.add_argument("--scheduler", default="", help="local, slurm, pbs or tls://host:8786; default: processes")
-    sub.add_argument("--jobs", type=int, help="how many at a time (of slurm and pbs: jobs); default: the processors")
+    sub.add_argument("--jobs", type=size, help="how many at a time (of slurm and pbs: jobs); default: the processors")
     text = "auto: the best level that there is; none must be asked for"
     sub.add_argument("--isolation", dest="isolated", default="auto", help=text)
     sub.add_argument("--job-script", action="store_true", help="show what --scheduler slurm or pbs would submit")
-    sub.add_argument("--certificates", type=Path, metavar="FOLDER", help="of the class, for --scheduler")
+    sub.add_argument("--certificates", type=path, metavar="FOLDER", help="of the class, for --scheduler")
     sub.add_argument("--only", default="", metavar="NAME", help="grade this submission anew, and no other one")
     sub.add_argument("--times", default="", metavar="FILE", help="CSV with id and handed_in, or the word files")
-    sub.add_argument("--roster", type=Path, metavar="FILE", help="Canvas' gradebook or Moodle's list: points for it")
+    sub.add_argument("--roster", type=path, metavar="FILE", help="Canvas' gradebook or Moodle's list: points for it")
     sub.add_argument("--pseudonyms", action="store_true", help="no names in the reports; pseudonyms.csv has them")
     text = "similar.md: which answers are alike (no verdict)"
     sub.add_argument("--similarity", dest="similar", action="store_true", help=text)
     text = "make the certificates by which a class's cluster is reached"
     sub = add("certificates", later("commands.classroom.make_certificates", "folder"), text)
-    sub.add_argument("folder", nargs="?", type=Path, help="default: work/certificates")
+    sub.add_argument("folder", nargs="?", type=path, help="default: work/certificates")
 
 
 def _records(add: Adder) -> None:
@@ -436,6 +458,26 @@ def _texts(add: Adder) -> None:
     add("sim", later("simulator.sim.run", "rest"), "run a CUDA program on the simulator: sim -- ./program arguments")
 
 
+# What is no fault of this program, and what to do.
+WAY_OUT = {
+    errno.ENOSPC: "Make room and run this again.",
+    errno.EDQUOT: "Make room and run this again.",
+    errno.EFBIG: "Raise the limit on the size of files (ulimit -f) and run this again.",
+    errno.EROFS: "Clone the project to a folder that can be written, or name another place.",
+    errno.EACCES: "Give yourself the right to it, or name another place.",
+}
+
+
+def _reader_is_gone() -> bool:
+    """Whether what this prints goes nowhere, as after `| head`: the rest of it is thrown away then."""
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), 0)
+    gone = any(event & select.POLLERR for _, event in poll.poll(0))
+    if gone:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return gone
+
+
 def main(arguments: list[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     # What follows the first -- belongs to the program or to pytest.
@@ -447,6 +489,16 @@ def main(arguments: list[str] | None = None) -> int:
         return options.function(options)
     except FlashLadderError as error:
         print(f"error: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        if not _reader_is_gone():
+            raise
+        return 128 + signal.SIGPIPE
+    except OSError as error:
+        if error.errno not in WAY_OUT:
+            raise
+        where = f"{error.filename2 or error.filename}: " if error.filename else ""
+        print(f"error: {where}{error.strerror}. {WAY_OUT[error.errno]}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

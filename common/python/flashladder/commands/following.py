@@ -59,9 +59,10 @@ def way() -> list[Part]:
 
 def current(way: list[Part]) -> Part | None:
     """Where the reader is: the last stage of which something is begun, if something of it is left, else the one after
-    it; None at the end. Who skips exercises is not sent back to them."""
+    it; at the beginning the first stage that is no branch, and None at the end. A reader who skips exercises is not
+    sent back to them."""
     begun = [number for number, part in enumerate(way) if part.begun]
-    first = begun[-1] if begun else 0
+    first = begun[-1] if begun else next(number for number, part in enumerate(way) if not part.stage.is_branch)
     return next((part for part in way[first:] if part.left or not part.begun), None)
 
 
@@ -165,7 +166,7 @@ def _words(step: Step) -> str:
 
 
 def _tell_skipped(before: list[Part]) -> None:
-    left = [step for part in before for step in part.left]
+    left = [step for part in before if part.begun or not part.stage.is_branch for step in part.left]
     if left:
         first = f"{left[0].kind} {left[0].name} of stage {left[0].stage.id}"
         say(f"Skipped so far: {plural(len(left), 'step')}, first {first}.")

@@ -14,14 +14,36 @@ def settings(kind: type, options: argparse.Namespace):
     return kind(**told)
 
 
-def add_problem_options(parser: argparse.ArgumentParser, length: int, dtypes: tuple[str, ...] = TYPES) -> None:
-    """A field of Problem each, as the runners of common/host/options.cpp call them."""
-    parser.add_argument("--batch", dest="B", type=int, default=1)
-    parser.add_argument("--heads", dest="Hq", type=int, default=2)
-    parser.add_argument("--heads-kv", dest="Hkv", type=int, default=0, help="default: as many as --heads")
-    parser.add_argument("--seq", dest="Nq", type=int, default=length)
-    parser.add_argument("--seq-kv", dest="Nkv", type=int, default=0, help="default: as long as --seq")
-    parser.add_argument("--dim", dest="d_head", type=int, default=128)
-    parser.add_argument("--dtype", default="bf16", choices=dtypes)
-    parser.add_argument("--layout", default="bhnd", choices=LAYOUTS)
-    parser.add_argument("--causal", action="store_true")
+LARGEST = 2**31 - 1
+
+
+def size(text: str) -> int:
+    """The type of options that are sizes."""
+    if not text.isdecimal() or not 1 <= int(text) <= LARGEST:
+        raise argparse.ArgumentTypeError(f"{text}: expected a whole number from 1 to {LARGEST}")
+    return int(text)
+
+
+# A field of Problem each: its option, as in common/host/options.cpp; what it is; what 0 stands for.
+_SIZES = {
+    "B": ("batch", "batches", ""),
+    "Hq": ("heads", "heads of Q", ""),
+    "Hkv": ("heads-kv", "heads of K and V", "as many as of Q"),
+    "Nq": ("seq", "rows of Q", "as many as the stage takes of a short sequence"),
+    "Nkv": ("seq-kv", "rows of K and V", "as many as of Q"),
+    "d_head": ("dim", "head dim", ""),
+}
+
+
+def add_problem_options(
+    parser: argparse.ArgumentParser, length: int, dtypes: tuple[str, ...] = TYPES, mask: bool = True, **others: int
+) -> None:
+    """A field of Problem each. mask: --causal, too. others: values of sizes where they are not told."""
+    values = {"B": 1, "Hq": 2, "Hkv": 0, "Nq": length, "Nkv": 0, "d_head": 128} | others
+    for field, (option, what, zero) in _SIZES.items():
+        told = f"{what} ({values[field] or zero})"
+        parser.add_argument(f"--{option}", dest=field, type=size, default=values[field], metavar="N", help=told)
+    parser.add_argument("--dtype", default="bf16", choices=dtypes, help="of the elements (bf16)")
+    parser.add_argument("--layout", default="bhnd", choices=LAYOUTS, help="how the tensors lie in memory (bhnd)")
+    if mask:
+        parser.add_argument("--causal", action="store_true", help="a row sees no key after its own")

@@ -25,6 +25,7 @@ from flashladder.tuning import shape_table
 class Verb:
     do: Callable[[Stage, list[str]], int | None]  # given what stands behind --; a status, None for 0
     needs: Callable[[Stage], list[str]] = lambda stage: stage.targets  # targets that are built before
+    takes: bool = True  # whether words behind -- mean something to it
 
 
 def _nothing(stage: Stage) -> list[str]:
@@ -86,46 +87,49 @@ def _order_of_streams(stage: Stage, rest: list[str]) -> int:
 
 
 _OF_ALL = {
-    "build": Verb(lambda stage, rest: say(f"{stage.name}: built.")),
+    "build": Verb(lambda stage, rest: say(f"{stage.name}: built."), takes=False),
     "run": Verb(_run),
     "break": Verb(lambda stage, rest: mistakes.show(stage, rest)),
     "test": Verb(lambda stage, rest: testing.run(extra=rest, stage=stage)),
 }
-_OF_KERNELS = _OF_ALL | {"diff": Verb(lambda stage, rest: diff.show(stage), _nothing)}
+_OF_KERNELS = _OF_ALL | {"diff": Verb(lambda stage, rest: diff.show(stage), _nothing, takes=False)}
 VERBS: dict[type[Stage], dict[str, Verb]] = {
     Kernel: _OF_KERNELS
     | {
         "test": replace(_OF_ALL["test"], needs=_tested_with),
-        "bench": Verb(lambda stage, rest: throughput.bench_or_count(bench.Settings(stages=(stage.number,)))),
-        "profile": Verb(lambda stage, rest: profile.show(stage), _with_previous),
+        "bench": Verb(
+            lambda stage, rest: throughput.bench_or_count(bench.Settings(stages=(stage.number,))), takes=False
+        ),
+        "profile": Verb(lambda stage, rest: profile.show(stage), _with_previous, takes=False),
         "order": Verb(lambda stage, rest: machine_code.show(stage, rest), _nothing),
-        "timeline": Verb(lambda stage, rest: timeline.show(stage)),
+        "timeline": Verb(lambda stage, rest: timeline.show(stage), takes=False),
     },
     Backward: _OF_KERNELS
     | {
-        "run": Verb(lambda stage, rest: other_parts.run_gradients(stage, rest)),
+        "run": Verb(other_parts.run_gradients),
         "bench": Verb(
             lambda stage, rest: other_parts.bench_gradients(stage),
             lambda stage: [*stage.targets, f"stage_{stages.get(backward_bench.FORWARD).id}"],
+            takes=False,
         ),
-        "timeline": Verb(lambda stage, rest: timeline.show(stage)),
+        "timeline": Verb(lambda stage, rest: timeline.show(stage), takes=False),
     },
     Decode: _OF_KERNELS
     | {
-        "run": Verb(lambda stage, rest: other_parts.run_decode(stage)),
+        "run": Verb(other_parts.run_decode),
         "test": replace(_OF_ALL["test"], needs=_with_previous),
         "bench": Verb(other_parts.bench_decode, _of_decode),
     },
     Ring: _OF_KERNELS
     | {
-        "run": Verb(lambda stage, rest: other_parts.run_ring(stage)),
+        "run": Verb(other_parts.run_ring),
         "bench": Verb(other_parts.bench_ring, _of_several_gpus),
     },
     HostStreams: _OF_ALL
     | {
         "test": replace(_OF_ALL["test"], needs=lambda stage: [*stage.targets, "stage_01", "stage_09"]),
-        "bench": Verb(_time_streams, lambda stage: [*stage.targets, "stage_09"]),
-        "profile": Verb(_order_of_streams),
+        "bench": Verb(_time_streams, lambda stage: [*stage.targets, "stage_09"], takes=False),
+        "profile": Verb(_order_of_streams, takes=False),
     },
 }
 
@@ -138,6 +142,9 @@ def _explain(stage: Stage, rest: list[str]) -> int:
     if stage.slug == shape_table.STAGE:
         return tune_shapes.explain(rest)
     return explain.show(rest, stage.targets)
+
+
+_APART = ("profile", "timeline")  # commands of their own, too, which have options
 
 
 def verbs_of(stage: Stage) -> dict[str, Verb]:
@@ -153,6 +160,11 @@ def command(which: str, words: list[str], rest: list[str]) -> int:
     if unknown:
         raise FlashLadderError(f"'{unknown[0]}': stage {stage.id} can {', '.join(verbs)}.")
     chosen = [verbs[word] for word in words or ["build"]]
+    if rest and not any(verb.takes for verb in chosen):
+        apart = next((word for word in words if word in _APART), None)
+        hint = f" `.venv/bin/flashladder {apart} {stage.id} --help` lists what it takes." if apart else ""
+        told = " and ".join(words or ["build"])
+        raise FlashLadderError(f"'{' '.join(rest)}': {told} of stage {stage.id} takes no ARGS.{hint}")
     targets = sorted({target for verb in chosen for target in verb.needs(stage)})
     if targets:
         build.build(targets)

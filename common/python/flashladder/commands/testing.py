@@ -148,14 +148,15 @@ def dealt(which: str) -> dict[str, str]:
 def run(which: str = "quick", extra: list[str] = (), stage: stages.Stage | None = None) -> int:
     """Builds, then runs the tests; returns pytest's status. Skipped tests are listed with their reasons.
 
-    which: a key of PICKED. stage: its tests alone, of what is built already.
+    which: a key of PICKED. stage: its tests alone, of what is built already. Most that it skips are other stages'.
     """
     if not importlib.util.find_spec("pytest"):
         raise FlashLadderError(f"{sys.executable} has no pytest: pip install pytest pytest-xdist.")
     say(f"Device: {choose(stage.min_compute if stage else 0)}")
     if not stage:
         build.build()
-    command = [sys.executable, "-m", "pytest", "-q", "-rsfE", "--durations=5", "--durations-min=10"]
+    told = "-rfE" if stage else "-rsfE"
+    command = [sys.executable, "-m", "pytest", "-q", told, "--durations=5", "--durations-min=10"]
     if importlib.util.find_spec("xdist"):
         command += ["-n", str(build.jobs()), "--dist", "worksteal"]
     command += PICKED[which]
@@ -167,6 +168,8 @@ def run(which: str = "quick", extra: list[str] = (), stage: stages.Stage | None 
         env[AGAIN] = "1"
     before, simulator = commit_of(ROOT), of_the_simulator()
     status = subprocess.run([*command, *extra], cwd=ROOT, env=env).returncode
+    if stage and not extra:
+        say("Skipped are tests of other stages, and those of a GPU where there is none: ARGS=-rs lists them.")
     if stage or extra:
         return status
     if which in PARTS:

@@ -111,6 +111,19 @@ def write(file: Path, data: str | bytes) -> Path:
     return file
 
 
+def write_new(file: Path, data: bytes, mode: int = 0o666) -> Path:
+    """Writes a file that is not there yet, else FileExistsError. Where it cannot be written whole (a full disk, say)
+    it is not there afterwards."""
+    handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    try:
+        with os.fdopen(handle, "wb") as opened:
+            opened.write(data)
+    except BaseException:
+        file.unlink(missing_ok=True)
+        raise
+    return file
+
+
 @contextmanager
 def whole(file: Path) -> Iterator[Path]:
     """A place beside the file, whose contents become the file's at the end unless something fails: the file is there
