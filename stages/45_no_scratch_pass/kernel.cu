@@ -61,11 +61,10 @@ struct SharedStorage {
 
 // ---- work ----
 
-// Hands out the units in the order in which blocks ask for them: head by head, so that heads are complete one after the
-// other. The first keys of a head come first, because with a causal mask most queries see them. The last heads come
+// The units are numbered in the order in which blocks ask for them: head by head, so that heads are complete one after
+// the other. The first keys of a head come first, because with a causal mask most queries see them. The last heads come
 // together, the first keys of all of them first: the blocks' last units are short ones then, and end at like times.
-__device__ inline Unit next_unit(const FlashBackwardParams &params, Counters *counters) {
-    const int number = atomicAdd(&counters->next_unit, 1);
+__device__ inline Unit unit_of(const FlashBackwardParams &params, int number) {
     const int key_tiles = (params.Nkv + Bc - 1) / Bc;
     if (number >= params.B * params.Hkv * key_tiles) return {-1, 0, 0};
     const int heads = params.B * params.Hkv, together = min(last_heads, heads), first = heads - together;
@@ -108,6 +107,7 @@ struct Producer {
     const Workspace &workspace;
     PipelineState<unit_stages> unit_write;
     PipelineState<1> keys_write;  // of K and of V
+    int number;                   // of the next unit
     QueryLoader<SharedStorage<T, d_head, Br>, Br, Bc, stages> loader{shared, params, maps, workspace};
 
     __device__ void load_keys(T (&tile)[Bc * d_head], Pipeline<1> &pipeline, const CUtensorMap &map, const Unit &unit) {
@@ -123,10 +123,17 @@ struct Producer {
         ptx::mbarrier_arrive(&shared.unit_pipeline.full[unit_write.stage]);
     }
 
+    // Asks for the next unit before the unit's last tile is loaded: the answer takes long.
+    __device__ void advance(const KeyTile<Br, Bc> &keys, QueryTile &tile, Counters *counters) {
+        keys.advance(tile);
+        if (!keys.contains(tile)) number = atomicAdd(&counters->next_unit, 1);
+    }
+
     __device__ void run() {
         Counters *const counters = reinterpret_cast<Counters *>(workspace.counter);
+        number = atomicAdd(&counters->next_unit, 1);
         while (true) {
-            const Unit unit = next_unit(params, counters);
+            const Unit unit = unit_of(params, number);
             announce(unit);
             if (!unit.valid()) break;
             // K has no place yet. When it has one, its bytes are in L2.
@@ -134,14 +141,18 @@ struct Producer {
             const KeyTile<Br, Bc> keys(params, unit.key_tile, unit.kv_head, unit.batch);
             // The consumers read K last of all: the others' places are free before its is.
             QueryTile tile = keys.begin();
+            ptx::wait_for_launch_before();  // it computes the statistics
             loader.load_Q(keys, tile);
             load_keys(shared.V, shared.V_pipeline, maps.V, unit);
             loader.load_dO(keys, tile);
             load_keys(shared.K, shared.K_pipeline, maps.K, unit);
             keys_write.advance();
-            for (keys.advance(tile); keys.contains(tile); keys.advance(tile)) {
-                loader.load_Q(keys, tile);
-                loader.load_dO(keys, tile);
+            advance(keys, tile, counters);
+            while (keys.contains(tile)) {
+                const QueryTile loaded = tile;
+                advance(keys, tile, counters);
+                loader.load_Q(keys, loaded);
+                loader.load_dO(keys, loaded);
             }
             // The thread that tells of a unit also waits for this one: the copies under way read statistics, which
             // become zeros when the head is complete.
@@ -227,6 +238,7 @@ struct Converter {
 
     __device__ void run() {
         Counters *const counters = reinterpret_cast<Counters *>(workspace.counter);
+        ptx::wait_for_launch_before();  // it writes what becomes zeros here
         const int head_parts = params.Hq / params.Hkv * ((params.Nq + Br - 1) / Br) * consumers;
         const int key_tiles = (params.Nkv + Bc - 1) / Bc;
         while (true) {
@@ -285,17 +297,15 @@ __global__ void __launch_bounds__(threads, 1)
         for (uint64_t &full : shared.part_full) ptx::mbarrier_init(&full, 1);
         ptx::fence_mbarrier_init();
     }
-    ptx::wait_for_launch_before();  // it computes the statistics
-    __syncthreads();                // no thread may wait at a barrier before it is initialised
+    __syncthreads();  // no thread may wait at a barrier before it is initialised
 
+    using Converting = Converter<T, d_head, Br, stores_dQ>;
     // The producer warpgroup gives most of its registers back. One thread loads, one tells, two warps convert.
     if (warpgroup == consumers) {
         ptx::setmaxnreg_dec<producer_registers>();
-        Counters *const counters = reinterpret_cast<Counters *>(workspace.counter);
         const int role = warp - 4 * consumers;
         if (role == 0 && lane == 0) Producer<T, d_head, Br>{shared, params, maps, workspace}.run();
-        if (role == 1 && lane == 0) tell(shared, params, counters);
-        using Converting = Converter<T, d_head, Br, stores_dQ>;
+        if (role == 1 && lane == 0) tell(shared, params, reinterpret_cast<Counters *>(workspace.counter));
         if (role >= 2) Converting{shared.parts[role - 2], &shared.part_full[role - 2], params, workspace, lane}.run();
         return;
     }
@@ -303,6 +313,7 @@ __global__ void __launch_bounds__(threads, 1)
     // The consumer warpgroups take these registers.
     ptx::setmaxnreg_inc<consumer_registers>();
     Mainloop<Shared, T, d_head, Br> mainloop(shared, warp, lane);
+    PipelineState<1> V_read;               // apart from K's: V is given back earlier
     Scores<Br> scores;                     // transposed [64, Br] per warpgroup
     float dQ[dQ_columns<d_head, Br> / 2];  // transposed [64, dQ_columns] per warpgroup
     float dK[d_head / 2], dV[d_head / 2];  // [64, d_head] per warpgroup
@@ -316,7 +327,8 @@ __global__ void __launch_bounds__(threads, 1)
             dK[x] = 0.0f;
             dV[x] = 0.0f;
         }
-        mainloop.wait_keys();
+        shared.K_pipeline.consumer_wait(mainloop.keys_read);
+        shared.V_pipeline.consumer_wait(V_read);
 
         // There is no dQ to compute beside the first tile's dK: each dQ is that of the tile before.
         QueryTile tile = keys.begin();
@@ -357,7 +369,8 @@ __global__ void __launch_bounds__(threads, 1)
         send_rows(maps.dV, shared.rows[warp], dV, 1.0f, first, keys.kv_head, keys.batch, lane);  // beside dQ
         ptx::wgmma_wait<0>(dQ);
         mainloop.release_dS();
-        mainloop.shared.K_pipeline.consumer_release(mainloop.keys_read, lane);  // V is free since its last product
+        shared.K_pipeline.consumer_release(mainloop.keys_read, lane);
+        V_read.advance();  // V is free since its last product
         // Before the additions: what follows them into shared memory waits for them.
         send_rows(maps.dK, shared.rows[warp], dK, params.scale, first, keys.kv_head, keys.batch, lane);
         if (alone)
@@ -374,8 +387,7 @@ __global__ void __launch_bounds__(threads, 1)
     ptx::barrier_sync(1, 128 * consumers);
     const int thread = ptx::thread_number();
     Part &loaded = reinterpret_cast<Part *>(&shared)[thread / 32];
-    uint64_t *const full = &shared.part_full[converters + thread / 32];
-    Converter<T, d_head, Br, stores_dQ>{loaded, full, params, workspace, thread % 32}.run();
+    Converting{loaded, &shared.part_full[converters + thread / 32], params, workspace, thread % 32}.run();
 }
 
 // ---- launch ----

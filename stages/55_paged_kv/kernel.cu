@@ -1,10 +1,10 @@
 // Paged KV. Sequences of unequal length, whose keys and values lie in pages anywhere in memory. Stage 54 shares the
 // cache's room equally, so blocks with short sequences have little to do, and a thread looks up a page when it asks for
-// it: the copy waits for the block table. Here heads are divided by what they have: only those that are longer than a
-// share. The longest parts come first, and a block that had one of them goes on to one of the shortest, whose first
-// keys it asks for before it stores the one that it has. Each lane looks up another unit: a warp knows where its next
-// 32 units are while it asks the block table for the 32 after them. Where a page is smaller than a unit, the unit comes
-// in several boxes, one for each page part.
+// it: the copy waits for the block table. Here the blocks share the keys that there are. A sequence is cut into whole
+// shares and what is left of it. The longest of what is left are parts of blocks of their own. A block goes on from one
+// of the others to one of the shortest, whose first keys it asks for before it stores the one that it has. Each lane
+// looks up another unit: a warp knows where its next 32 units are while it asks the block table for the 32 after them.
+// Where a page is smaller than a unit, the unit comes in several boxes, one for each page part.
 //
 // The launch before may write lengths and table. A block looks at them before that launch is over, and once more when
 // it is, while its first copies are under way.
@@ -15,6 +15,7 @@
 #include "decode_plan.cuh"
 #include "decode_unit.cuh"
 #include "launch_decode.h"
+#include "ptx_backward.cuh"  // load_relaxed()
 
 // ---- parts ----
 
@@ -22,20 +23,14 @@
 struct Part {
     Head head;
     int begin, end;     // the units
-    int number, count;  // of the head's parts
+    int number, count;  // of the head's parts; count 0: there is no part, and it has no units
+    int first_slot;     // of the head's parts
 };
-
-// Read from L2, where the launch before may be changing it.
-__device__ int load_relaxed(const int32_t *address) {
-    int x;
-    asm volatile("ld.relaxed.gpu.global.b32 %0, [%1];" : "=r"(x) : "l"(address) : "memory");
-    return x;
-}
 
 // A length that is not written yet may be any number.
 __device__ int length_of(const FlashDecodeParams &params, int batch) {
     if (!params.lengths || batch >= params.B) return params.Nmax;
-    return min(max(load_relaxed(params.lengths + batch), 0), params.Nmax);
+    return min(max(ptx::load_relaxed(params.lengths + batch), 0), params.Nmax);
 }
 
 // Of a head. A sequence without keys has a unit, too, of which nothing is loaded: a block has to write its O.
@@ -54,76 +49,65 @@ __device__ int sums_up_to(int x) {
     return x;
 }
 
-constexpr int classes = 8;  // of heads, by the size of their parts
-
-// What the host knows of the parts.
-struct Shares {
-    float most_of_all;  // units of the longest part, over those of a head in all sequences
-    int equal_count;    // parts of each head, if all are equal
-    int room;           // parts of a head in all sequences, at most
-    bool early;         // the next launch begins when all blocks have begun, else when they have read their keys
-};
-
 // What a warp knows of all sequences.
 struct Lengths {
-    int own;            // the length of the lane's sequence; of the first 32
-    int most, longest;  // units of a part: at most, and of the longest one
+    int own;   // the length of the lane's sequence; of the first 32
+    int most;  // units of a part
 };
 
-__device__ Lengths read_lengths(const FlashDecodeParams &params, const Shares &shares, int warps) {
-    const int lane = threadIdx.x % 32;
-    Lengths lengths{.own = length_of(params, lane)};
-    int units = 0, longest = 0;
-    for (int b = lane; b < params.B; b += 32) {
-        const int own = units_of(b == lane ? lengths.own : length_of(params, b));
-        units += own;
-        longest = max(longest, own);
-    }
+// A part has the share of a block at most, but a unit for each warp at least. most: the host's where it knows all
+// lengths.
+template <bool equal>
+__device__ Lengths read_lengths(const FlashDecodeParams &params, int most, int warps) {
+    Lengths lengths{.own = length_of(params, threadIdx.x % 32), .most = most};
+    if (equal) return lengths;
+    int units = 0;
+    for (int b = threadIdx.x % 32; b < params.B; b += 32)
+        units += units_of(b < 32 ? lengths.own : length_of(params, b));
     units = __reduce_add_sync(0xffffffff, units);
-    longest = __reduce_max_sync(0xffffffff, longest);
-    lengths.most = max(warps, static_cast<int>(units * shares.most_of_all) + 1);
-    lengths.longest = min(longest, lengths.most);
+    lengths.most = max(warps, static_cast<int>((units + gridDim.z - 1) / gridDim.z));
     return lengths;
 }
 
-// How a sequence is divided; each of its heads has as many parts. Quotients are rounded as floats are: that they are
-// the same in all blocks is enough.
-struct Division {
-    int length = 0, count = 0;  // count: parts; 0 past the last sequence
-    int size_class = 0;         // 0: the longest parts; those of the next class are about a fifth shorter
+// Parts of one length stand in a row, a sequence's side by side.
+__device__ void find_equal_part(Part &part, const FlashDecodeParams &params, int most, int number) {
+    part.count = (units_of(params.Nmax) - 1) / most + 1;
+    part.head.batch = number / part.count;
+    part.number = number % part.count;
+    part.first_slot = number - part.number;
+}
 
-    __device__ Division(const FlashDecodeParams &params, const Lengths &lengths, int batch) {
-        if (batch >= params.B) return;
-        length = batch < 32 ? lengths.own : length_of(params, batch);
-        const int units = units_of(length);
-        count = static_cast<int>(__fdividef(units - 1, lengths.most)) + 1;
-        size_class = min(max(0, fourths(lengths.longest) - fourths(__fdividef(units, count))), classes - 1);
-    }
-
-    // Of a number's logarithm to base 2, about.
-    static __device__ int fourths(float x) { return __float_as_int(x) >> 21; }
-};
-
-// The parts of all sequences stand in a row, the classes one after the other, and in a class the sequences. Each warp
-// finds part `number` by itself, 32 sequences at a time. false: there are fewer.
-__device__ bool find_part(Part &part, const FlashDecodeParams &params, const Lengths &lengths, int number) {
+// The parts of all sequences stand in a row: whole shares first, then what is left of each sequence, the longest first;
+// of 32 sequences at a time. Each warp finds part `number` by itself. If there are fewer, count stays 0.
+__device__ void find_part(Part &part, const FlashDecodeParams &params, const Lengths &lengths, int number) {
     const int lane = threadIdx.x % 32;
-    Division own(params, lengths, lane);
-    for (int c = 0; c < classes; ++c)
-        for (int first = 0; first < params.B; first += 32) {
-            if (params.B > 32) own = Division(params, lengths, first + lane);
-            const int parts = own.size_class == c ? own.count : 0, all = __reduce_add_sync(0xffffffff, parts);
-            if (number < all) {
-                const int upto = sums_up_to(parts), from = __ffs(__ballot_sync(0xffffffff, upto > number)) - 1;
-                part.head.batch = first + from;
-                part.head.length = __shfl_sync(0xffffffff, own.length, from);
-                part.number = number - __shfl_sync(0xffffffff, upto - parts, from);
-                part.count = __shfl_sync(0xffffffff, own.count, from);
-                return true;
-            }
-            number -= all;
+    int slots = 0;  // of the sequences before these
+    for (int first = 0; first < params.B; first += 32) {
+        const int length = first == 0 ? lengths.own : length_of(params, first + lane);
+        const int units = first + lane < params.B ? units_of(length) : 0;
+        const int whole = units / lengths.most, rest = units % lengths.most;
+        const int upto = sums_up_to(whole), all = __shfl_sync(0xffffffff, upto, 31);
+        const unsigned rests = __ballot_sync(0xffffffff, rest > 0);
+        bool is_own = upto - whole <= number && number < upto;  // the lane's sequence has the part
+        if (number >= all) {
+            const int place = rest * 32 + 31 - lane;
+            int longer = 0;  // rests
+            for (int other = 0; other < min(32, params.B - first); ++other)
+                longer += __shfl_sync(0xffffffff, place, other) > place;
+            is_own = rest > 0 && longer == number - all;
         }
-    return false;
+        if (const unsigned owner = __ballot_sync(0xffffffff, is_own)) {
+            const int from = __ffs(owner) - 1, before = __shfl_sync(0xffffffff, upto - whole, from);
+            part.head.batch = first + from;
+            part.head.length = __shfl_sync(0xffffffff, length, from);
+            part.count = __shfl_sync(0xffffffff, whole + (rest > 0), from);
+            part.number = number < all ? number - before : part.count - 1;
+            part.first_slot = slots + before + __popc(rests & ((1u << from) - 1));
+            return;
+        }
+        number -= all + __popc(rests);
+        slots += all + __popc(rests);
+    }
 }
 
 // The rest of what a block knows of its head: the grid's other dimensions are the heads.
@@ -140,25 +124,16 @@ __device__ int part_of_round(int round) {
     return round * gridDim.z + (round % 2 == 0 ? blockIdx.z : gridDim.z - 1 - blockIdx.z);
 }
 
-// Part `number`; a head's parts share its units equally. false: there is none, and it has no units.
+// The block's part in a round.
 template <bool equal>
-__device__ bool choose_part(Part &part, const FlashDecodeParams &params, const Shares &shares, const Lengths &lengths,
-                            int number, int rows_each) {
-    part = {.head = {.length = params.Nmax}, .count = 1};
-    bool found = true;
-    if (equal) {
-        part.head.batch = number / shares.equal_count;
-        part.number = number % shares.equal_count;
-        part.count = shares.equal_count;
-    } else {
-        found = find_part(part, params, lengths, number);
-    }
+__device__ Part choose_part(const FlashDecodeParams &params, const Lengths &lengths, int round, int rows_each) {
+    Part part{.head = {.length = params.Nmax}, .count = 0};
+    if (equal) find_equal_part(part, params, lengths.most, part_of_round(round));
+    if (!equal) find_part(part, params, lengths, part_of_round(round));
     complete(part.head, params, rows_each);
-    const int units = found ? units_of(part.head.length) : 0;
-    const float each = __fdividef(units, part.count);
-    part.begin = static_cast<int>(part.number * each);
-    part.end = part.number + 1 == part.count ? units : static_cast<int>((part.number + 1) * each);
-    return found;
+    part.begin = part.number * lengths.most;
+    part.end = part.count > 0 ? min(part.begin + lengths.most, units_of(part.head.length)) : 0;
+    return part;
 }
 
 // ---- load ----
@@ -168,7 +143,6 @@ template <int box>
 struct Place {
     bool has_keys;
     int block[unit / box], row[unit / box];  // the sequence or the page, and the box's first row there
-    const int32_t *entry[unit / box];        // of the block table, which says the page; else null
 };
 
 // Brings a unit of K, or of V, into a buffer.
@@ -198,11 +172,10 @@ struct UnitList {
             const int first = key + i * box < head.length ? key + i * box : key;
             place.block[i] = head.batch;
             place.row[i] = first;
-            place.entry[i] = nullptr;
             if (!equal && params.block_table && place.has_keys) {
                 const int page = static_cast<unsigned>(first) / static_cast<unsigned>(params.page_size);
-                place.entry[i] = params.block_table + static_cast<int64_t>(head.batch) * params.max_pages + page;
-                place.block[i] = load_relaxed(place.entry[i]);
+                const int64_t entry = static_cast<int64_t>(head.batch) * params.max_pages + page;
+                place.block[i] = ptx::load_relaxed(params.block_table + entry);
                 place.row[i] = first - page * params.page_size;
             }
         }
@@ -234,12 +207,12 @@ struct UnitList {
         return place;
     }
 
-    // Whether the table still says of the lane's unit what it said.
-    __device__ bool is_right() const {
+    // Whether the table still says of the lane's unit what it said when the part began.
+    __device__ bool is_right(const FlashDecodeParams &params, const Part &part) const {
+        const Place<box> again = look_up(params, part);
         bool right = true;
 #pragma unroll
-        for (int i = 0; i < unit / box; ++i)
-            if (now.entry[i]) right &= load_relaxed(now.entry[i]) == now.block[i];
+        for (int i = 0; i < unit / box; ++i) right &= again.block[i] == now.block[i];
         return right;
     }
 };
@@ -247,67 +220,19 @@ struct UnitList {
 // A part, and where the warp's units of it lie.
 template <bool equal, int box>
 struct Work {
-    bool is_there = false;  // else the block has done all its parts
     Part part;
     UnitList<equal, box> units;
+
+    __device__ bool is_there() const { return part.count > 0; }
 };
 
 // The block's part in a round.
 template <bool equal, int box>
-__device__ Work<equal, box> find_work(const FlashDecodeParams &params, const Shares &shares, const Lengths &lengths,
-                                      int round, int rows_each, int warps) {
-    Work<equal, box> work;
-    work.is_there = choose_part<equal>(work.part, params, shares, lengths, part_of_round(round), rows_each);
+__device__ Work<equal, box> find_work(const FlashDecodeParams &params, const Lengths &lengths, int round, int rows_each,
+                                      int warps) {
+    Work<equal, box> work{.part = choose_part<equal>(params, lengths, round, rows_each)};
     work.units.begin(params, work.part, warps);
     return work;
-}
-
-// ---- Q ----
-
-// Where the lane's row of Q lies, of each tile.
-template <typename T, int row_tiles>
-struct QRows {
-    const T *from[row_tiles];
-    bool is_there[row_tiles];
-};
-
-// As begin() of stage lean, but Q is asked for later: where it lies takes divisions.
-template <typename T, int d_head, int row_tiles>
-__device__ QRows<T, row_tiles> begin_rows(WarpState<d_head, row_tiles> &state, const FlashDecodeParams &params,
-                                          const Head &head) {
-    const int lane = threadIdx.x % 32;
-    QRows<T, row_tiles> Q;
-#pragma unroll
-    for (int t = 0; t < row_tiles; ++t) {
-        const int own = t * tile + lane / 4;
-        Q.from[t] = Q_row<T>(params, head, own) + lane % 4 * 2;
-        Q.is_there[t] = own < head.rows;
-#pragma unroll
-        for (int k = 0; k < d_head / 16; ++k)
-#pragma unroll
-            for (int x = 0; x < 4; ++x) state.O[t][k][x] = 0.0f;
-#pragma unroll
-        for (int j = 0; j < 2; ++j) {
-            const int query = (head.first_row + t * tile + lane % 4 * 2 + j) % params.Nq;
-            state.row_max[t][j] = -INFINITY;
-            state.row_sum[t][j] = 0.0f;
-            state.end[t][j] = head.length + 1 + query - params.Nq;  // the last row sees all
-        }
-    }
-    return Q;
-}
-
-template <typename T, int d_head, int row_tiles>
-__device__ void load_Q(WarpState<d_head, row_tiles> &state, const QRows<T, row_tiles> &Q) {
-#pragma unroll
-    for (int t = 0; t < row_tiles; ++t)
-#pragma unroll
-        for (int k = 0; k < d_head / 16; ++k)
-#pragma unroll
-            for (int half = 0; half < 2; ++half) {
-                const T *from = Q.from[t] + 16 * k + 8 * half;
-                state.Q[t][k][half] = Q.is_there[t] ? *reinterpret_cast<const uint32_t *>(from) : 0;
-            }
 }
 
 // ---- store ----
@@ -315,15 +240,16 @@ __device__ void load_Q(WarpState<d_head, row_tiles> &state, const QRows<T, row_t
 // The end of a part: stores O, or leaves the part in its slot and merges all of the head if it is the last one.
 template <typename T, int d_head, int row_tiles, int warps>
 __device__ void finish(SharedStorage<T, d_head, row_tiles, warps> &shared, const FlashDecodeParams &params,
-                       const Part &part, int number, int room) {
+                       const Part &part, int most_parts) {
     const Head &head = part.head;
     if (part.count > 1) {
         const int64_t grid_heads = int64_t{gridDim.x} * gridDim.y;
-        const auto parts = parts_in<d_head, row_tiles>(params.workspace, grid_heads * params.B, grid_heads * room);
-        const int64_t slot = (int64_t{blockIdx.y} * gridDim.x + blockIdx.x) * room + number;
-        store_part(shared.results, parts, slot, head.rows);
+        const auto parts =
+            parts_in<d_head, row_tiles>(params.workspace, grid_heads * params.B, grid_heads * most_parts);
+        const int64_t first_slot = (int64_t{blockIdx.y} * gridDim.x + blockIdx.x) * most_parts + part.first_slot;
+        store_part(shared.results, parts, first_slot + part.number, head.rows);
         if (!is_last_block(shared.last_block, parts.arrived[head.number], part.count)) return;
-        gather_parts(shared.results, parts, slot - part.number, part.count, head.rows);
+        gather_parts(shared.results, parts, first_slot, part.count, head.rows);
         __syncthreads();  // the parts are there for all
     }
     store_O<T>(shared.results, params, head);
@@ -335,11 +261,11 @@ template <int d_head, int row_tiles>
 constexpr int blocks_that_fit = d_head == 64 && row_tiles == 1 ? 2 : 1;
 
 // grid: (blocks that share a head's rows of Q, Hkv, blocks that share the parts of a head in all sequences). equal: all
-// sequences are Nmax long and lie in one piece. box: rows of a copy. __launch_bounds__ leaves registers for two
-// blocks where two fit in shared memory.
+// sequences are Nmax long and lie in one piece, and `most` are the units of a part. box: rows of a copy.
+// __launch_bounds__ leaves registers for two blocks where two fit in shared memory.
 template <typename T, int d_head, int row_tiles, int warps, bool equal, int box>
 __global__ void __launch_bounds__(32 * warps, blocks_that_fit<d_head, row_tiles>)
-    paged_kernel(const FlashDecodeParams params, const __grid_constant__ CacheMaps maps, const Shares shares) {
+    paged_kernel(const FlashDecodeParams params, const __grid_constant__ CacheMaps maps, const int most) {
     extern __shared__ __align__(1024) unsigned char shared_bytes[];
     auto &shared = *reinterpret_cast<SharedStorage<T, d_head, row_tiles, warps> *>(shared_bytes);
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -362,46 +288,44 @@ __global__ void __launch_bounds__(32 * warps, blocks_that_fit<d_head, row_tiles>
             prefetch_Q<T, d_head>(params, some);
         }
     __syncwarp();  // the warp's barriers are there for all of its lanes
-    if (shares.early) ptx::let_next_launch_begin();
+    ptx::let_next_launch_begin();
 
     // The warp looks for its first unit before the launch before is over: a guess, because that launch may write
-    // lengths and table. It looks again when it is over, but does not wait for that with the first copies: if the guess
-    // was wrong, it begins anew. With more sequences than lanes there is no guess.
-    bool guess = params.B <= 32;
+    // lengths and table. It looks again when that launch is over, but asks for the first copies before that, because
+    // the compiler lets the warp wait for the numbers: if the guess was wrong, it begins anew. With more sequences than
+    // lanes there is no guess.
     uint32_t phase = 0;
-    Lengths lengths;
     Work<equal, box> work;
+    Lengths lengths;
     WarpState<d_head, row_tiles> state;
-    while (true) {
-        if (!equal && !guess) ptx::wait_for_launch_before();
-        if (!equal) lengths = read_lengths(params, shares, warps);
-        work = find_work<equal, box>(params, shares, lengths, 0, rows_each, warps);
+    for (bool guess = equal || params.B <= 32;; guess = false) {
+        if (!guess) ptx::wait_for_launch_before();
+        lengths = read_lengths<equal>(params, most, warps);
+        work = find_work<equal, box>(params, lengths, 0, rows_each, warps);
         const Place<box> first = work.units.at(0);
-        const auto Q = begin_rows<T>(state, params, work.part.head);
-        ptx::wait_for_launch_before();
-
-        bool right = work.units.is_right();
-        if (!equal) right &= lengths.own == length_of(params, lane);
-        load_Q(state, Q);
+        if (guess) ptx::wait_for_launch_before();
         load(own.K, K_full, maps.K, first);
         load(own.V, V_full, maps.V, first);
-        if (equal || !guess || __all_sync(0xffffffff, right)) break;
-        guess = false;
+        begin<T>(state, params, work.part.head);
+        if (equal || !guess) break;
+        const bool right = lengths.own == length_of(params, lane) && work.units.is_right(params, work.part);
+        if (__all_sync(0xffffffff, right)) break;
         if (first.has_keys) {
             ptx::mbarrier_wait(K_full, phase);
             ptx::mbarrier_wait(V_full, phase);
             phase ^= 1;
         }
     }
-    if (!work.is_there) return;
+    if (!work.is_there()) return;
 
+    const int most_parts = gridDim.z + (equal ? 0 : params.B);  // of a KV head in all sequences
     for (int round = 0;; ++round) {
         const Part &part = work.part;
         UnitList<equal, box> &units = work.units;
         units.look_further(params, part, warps);
         const int length = part.head.length, first_end = length + 1 - params.Nq, end = min(part.end * unit, length);
-        bool has_looked = equal || part_of_round(round + 1) >= shares.room;  // for the next part
-        Work<equal, box> next_work;
+        bool has_looked = equal || part_of_round(round + 1) >= most_parts;  // for the next part
+        Work<equal, box> next_work{};
         int step = 0;  // of the warp's units
         for (int key = (part.begin + warp) * unit; key < end; key += warps * unit, phase ^= 1) {
             if (++step % 32 == 0) {
@@ -409,7 +333,7 @@ __global__ void __launch_bounds__(32 * warps, blocks_that_fit<d_head, row_tiles>
                 units.look_further(params, part, warps);
             }
             const bool is_last = key + warps * unit >= end;
-            const Place<box> next = is_last && next_work.is_there ? next_work.units.at(0) : units.at(step);
+            const Place<box> next = is_last && next_work.is_there() ? next_work.units.at(0) : units.at(step);
             float S[m_tiles][row_tiles][4] = {};  // Sᵀ, then Pᵀ: [unit, 8] a tile
             ptx::mbarrier_wait(K_full, phase);
             multiply_QK<box>(S, own.K, state);
@@ -425,24 +349,23 @@ __global__ void __launch_bounds__(32 * warps, blocks_that_fit<d_head, row_tiles>
             load(own.V, V_full, maps.V, next);
 
             if (!has_looked && !is_last) {  // now that two units are on their way
-                next_work = find_work<equal, box>(params, shares, lengths, round + 1, rows_each, warps);
+                next_work = find_work<equal, box>(params, lengths, round + 1, rows_each, warps);
                 has_looked = true;
             }
         }
         if (!has_looked) {  // the warp had one unit at most
-            next_work = find_work<equal, box>(params, shares, lengths, round + 1, rows_each, warps);
+            next_work = find_work<equal, box>(params, lengths, round + 1, rows_each, warps);
             const Place<box> next = next_work.units.at(0);
             load(own.K, K_full, maps.K, next);
             load(own.V, V_full, maps.V, next);
         }
 
-        if (!shares.early && !next_work.is_there) ptx::let_next_launch_begin();
         share(shared.results, state);
         __syncthreads();  // the results are there for all
-        finish(shared, params, part, part_of_round(round), shares.room);
-        if (!next_work.is_there) return;
+        finish(shared, params, part, most_parts);
+        if (!next_work.is_there()) return;
         work = next_work;
-        load_Q(state, begin_rows<T>(state, params, part.head));
+        begin<T>(state, params, part.head);
         __syncthreads();  // all have read the results
     }
 }
@@ -463,12 +386,12 @@ static flash::Limits limits_with(const char *configuration) {
             .configuration = configuration};
 }
 
-// Where lengths differ or a cache lies in pages: of how many blocks the shares are for each multiprocessor. Else stage
+// Where lengths differ or a cache lies in pages: how many blocks share the units, for each multiprocessor. Else stage
 // lean's table holds.
 constexpr Choice choices_by_length[] = {
-    {0.36, 1.0, any_length, true, {8, 0.76, 0}, {8, 0.76, 1}},
-    {1.0, 1e9, any_length, true, {8, 1, 0}, {8, 1, 0}},
-    {0.0, 0.36, any_length, true, {8, 1, 0}, {8, 1, 1}},
+    // Short sequences: half of the multiprocessors keep the memory busy, and fewer parts have to be merged.
+    {0.36, 1.0, 8192, true, {8, 0.5, 0}, {8, 1, 1}},
+    {0.0, 1e9, any_length, true, {8, 1, 0}, {8, 1, 1}},
 };
 
 // The plan's blocks are shares of all units.
@@ -482,42 +405,34 @@ static int heads_each(const FlashDecodeParams &params, const Plan &plan) {
     return plan.heads / params.B;
 }
 
-// With more heads than shares a block has some, one after the other; else one part.
-static bool several_parts(const Plan &plan) {
-    return plan.heads > plan.blocks;
+// Units of a part where lengths are equal.
+static int most_units(const FlashDecodeParams &params, const Plan &plan) {
+    const int count = (plan.blocks + plan.heads - 1) / plan.heads;
+    return (plan.head_units - 1) / count + 1;
 }
 
-static Shares shares_of(const FlashDecodeParams &params, const Plan &plan) {
-    const int each = heads_each(params, plan);
-    if (equal_pieces(params)) {
-        const int count = (plan.blocks + plan.heads - 1) / plan.heads;
-        return {.most_of_all = 0, .equal_count = count, .room = count * params.B, .early = true};
-    }
-    // Rounded up, a head has one part more than it has shares. With d_head 128 and one part for each block it takes
-    // less time if all blocks of a launch begin together, after those of the launch before (docs/notes/decode.md).
-    return {.most_of_all = static_cast<float>(each) / plan.blocks,
-            .equal_count = 0,
-            .room = (plan.blocks + each - 1) / each + params.B,
-            .early = params.B == 1 || params.d_head == 64 || several_parts(plan)};
+// Blocks that share the parts of a KV head in all sequences.
+static int blocks_each(const FlashDecodeParams &params, const Plan &plan) {
+    if (equal_pieces(params)) return ((plan.head_units - 1) / most_units(params, plan) + 1) * params.B;
+    return std::max(1, plan.blocks / heads_each(params, plan));
 }
 
-static dim3 grid_of(const FlashDecodeParams &params, const Plan &plan) {
-    const int each = heads_each(params, plan), room = shares_of(params, plan).room;
-    const bool several = !equal_pieces(params) && several_parts(plan);
-    return dim3(each / params.Hkv, params.Hkv, several ? std::clamp(plan.blocks / each, 1, room) : room);
+// Of a KV head in all sequences: of each one part more than it has shares, because what is left is one.
+static int most_parts(const FlashDecodeParams &params, const Plan &plan) {
+    return blocks_each(params, plan) + (equal_pieces(params) ? 0 : params.B);
 }
 
 static flash::DecodeTraits traits(const FlashDecodeParams &params, const Plan &plan) {
-    const int rows = one_tile(params) ? tile : 2 * tile, room = shares_of(params, plan).room;
-    flash::DecodeTraits traits{.splits = room, .page_multiple = page_part, .optional_lengths = true};
-    if (equal_pieces(params) && room == params.B) return traits;  // nothing to merge
+    const int rows = one_tile(params) ? tile : 2 * tile, splits = most_parts(params, plan);
+    flash::DecodeTraits traits{.splits = splits, .page_multiple = page_part, .optional_lengths = true};
+    if (equal_pieces(params) && splits == params.B) return traits;  // nothing to merge
     traits.zeroed_bytes = counter_bytes(plan.heads);
-    const size_t slots = size_t(heads_each(params, plan)) * room;
+    const size_t slots = size_t(heads_each(params, plan)) * splits;
     traits.workspace_bytes = traits.zeroed_bytes + slots * slot_bytes(rows, params.d_head);
     return traits;
 }
 
-using Kernel = flash::TypedKernel<const FlashDecodeParams, const CacheMaps, const Shares>;
+using Kernel = flash::TypedKernel<const FlashDecodeParams, const CacheMaps, const int>;
 
 // Rows that a copy brings: a unit, or as many as lie in one page of any size.
 static int box_of(const FlashDecodeParams &params) {
@@ -529,8 +444,8 @@ static Kernel instance(const FlashDecodeParams &params, const Plan &plan) {
     auto entry = paged_kernel<T, d_head, row_tiles, warps, false, unit>;
     if (equal_pieces(params)) entry = paged_kernel<T, d_head, row_tiles, warps, true, unit>;
     if (box_of(params) == page_part) entry = paged_kernel<T, d_head, row_tiles, warps, false, page_part>;
-    return {entry, grid_of(params, plan), 32 * warps,
-            shared_bytes_of(plan, sizeof(SharedStorage<T, d_head, row_tiles, warps>))};
+    const dim3 grid(heads_each(params, plan) / params.Hkv, params.Hkv, blocks_each(params, plan));
+    return {entry, grid, 32 * warps, shared_bytes_of(plan, sizeof(SharedStorage<T, d_head, row_tiles, warps>))};
 }
 
 static Kernel kernel_of(const FlashDecodeParams &params, const Plan &plan) {
@@ -548,7 +463,7 @@ extern "C" FlashStatus flash_decode(const FlashDecodeParams *params, cudaStream_
     CacheMaps maps;
     if (status == FLASH_OK) status = make_cache_maps(*params, box_of(*params), maps);
     if (status != FLASH_OK) return status;
-    return flash::launch_early(kernel_of(*params, plan), stream, *params, maps, shares_of(*params, plan));
+    return flash::launch_early(kernel_of(*params, plan), stream, *params, maps, most_units(*params, plan));
 }
 
 extern "C" FlashStatus flash_describe_decode(const FlashDecodeParams *params, FlashDecodeDescription *description) {

@@ -261,6 +261,8 @@ def test_flash_attention_3_stands_beside_the_other_peers_and_deterministic_ones_
     record["measurements"] += [peer | {"name": name, "tflops": 500.0 + place} for place, name in enumerate(names)]
     monkeypatch.setattr(results.recorded, "shipped", lambda kind="": [record])
     monkeypatch.setattr(results.recorded, "of", lambda name: record)
+    record["provenance"] |= {"FlashAttention-3": "3.0.1"}
+    assert "| FlashAttention-3 | 3.0.1 |" in results.provenance() and "FlashAttention-4" not in results.provenance()
     assert "| FlashAttention-3 | peer |  |  |  | 500.0 |" in results.ladder()
     assert "| FlashAttention-3 | 500.0 |" in results.throughput("bf16", "128")
     plain, deterministic = results.gradients("128"), results.deterministic("128")
@@ -359,6 +361,11 @@ def test_bytes_have_tables_and_pictures_of_their_own(monkeypatch):
     assert "746.0" in bf16 and "675.0" in bf16 and "1071.0" not in bf16
     assert "24_fp8, d = 128 | 1 |" in results.resources()
     assert result_pictures.throughput("e4m3") == "![e4m3, d = 128](throughput-e4m3-d128.png)"
+    assert results.errors("e4m3") == results.NOTHING
+    for row, error in zip(record["measurements"], (0.002, 0.0286, 0.0022, 0.0364), strict=True):
+        row["relative_error"] = error
+    assert "| d = 128, full | 24_fp8 | 2.86% |" in results.errors("e4m3") and "0.20%" not in results.errors("e4m3")
+    assert "| d = 128, full | cuDNN FP8 | 3.64% |" in results.errors("e4m3")
     figure = plot.throughput([(record, False)], "e4m3", 128)
     assert written(figure) == ["cuDNN FP8 1031", "24 fp8 1071 (stale)"]
     run = {"run": "2025-01-02, commit fedcba987654"}

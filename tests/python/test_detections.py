@@ -250,7 +250,7 @@ def test_a_stage_that_needs_more_gpus_is_asked_again(played, monkeypatch):
     monkeypatch.setattr(detections.Measured, "_ask_alone", lambda *arguments: pytest.fail("a tool has nothing to see"))
     for times in (1, 2):
         assert played({"": 0})[0].startswith("faults: 0 of 1") and len(asked) == times
-    assert detections._patience(stages.entry(61), 20) == 3 * detections._patience(stages.entry(23), 20) == 60
+    assert detections._patience(stages.entry(61), 20) == 1.5 * detections._patience(stages.entry(23), 20) == 30
 
 
 def test_which_batches_are_wide():

@@ -124,6 +124,7 @@ def measured(monkeypatch, tmp_path):
         ('lead(9, "fragment_tiles") : .0f', "-10 (stale)"),
         ('lead(9, "fragment_tiles", most=True) : .0f', "50 (stale)"),
         ('lead(9, "fragment_tiles", d=128, causal=False) : .0f', "50 (stale)"),
+        ('lead("shapes", "fragment_tiles") : .0f', "(not recorded yet)"),
         ('-ablation("09 no swizzle") / ablation(9) + 1 : .0%', "68%"),
         ('ablation("29 no turns") : .0f', "700"),  # of a type that it has alone
         ('resource(9, "registers") : ,d', "255"),

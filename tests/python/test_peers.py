@@ -118,6 +118,16 @@ def test_the_record_has_their_versions(install, monkeypatch):
     assert peers.versions()["FlashAttention-3"] == "3.0.1"
 
 
+def test_a_build_of_another_name_is_recorded_with_it(install, tmp_path, monkeypatch):
+    install("FlashAttention-3", attention)
+    made = tmp_path / "others_fa3-3.0.1.dist-info"
+    made.mkdir()
+    (made / "METADATA").write_text("Metadata-Version: 2.1\nName: others-fa3\nVersion: 3.0.1\n")
+    (made / "top_level.txt").write_text("flash_attn_interface\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert peers.PACKAGES["FlashAttention-3"].version() == "others-fa3 3.0.1"
+
+
 @pytest.fixture
 def pytorch(monkeypatch):
     """PyTorch with its settings of determinism; pytorch.during has them as each gradient was computed."""

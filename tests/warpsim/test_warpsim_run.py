@@ -28,6 +28,16 @@ def test_each_example_shows_its_mistake(examples):
         warpsim.assert_clean(warpsim.run(examples / f"{name}_mended"))
 
 
+def test_a_race_in_cub_that_does_no_harm(examples):
+    made = subprocess.run(["make", "-C", examples, "runs"], capture_output=True, text=True)
+    if "cub/device" in made.stderr:
+        pytest.skip("CUB's headers are not there")
+    assert made.returncode == 0, made.stderr
+    report = warpsim.run(examples / "runs")
+    assert {one.kind for one in report.hazards} == {"shared_race"} and report.returncode == 0
+    assert report.stdout.startswith("333 runs: no error")
+
+
 def test_counters_show_the_bank_conflicts(examples):
     (before,) = warpsim.run(examples / "transpose").counters.values()
     (after,) = warpsim.run(examples / "transpose_mended").counters.values()

@@ -81,15 +81,15 @@ class _Figures:
 
     def lead(  # noqa: PLR0913 - as tflops()
         self, name: int | str, other: int | str, d: int = 0, causal: bool | None = None, most: bool = False,
-        gpu: str = "",
+        gpu: str = "", dtype: str = "bf16",
     ) -> float:  # fmt: skip
-        """By how many percent a stage has more throughput in bf16 than another kernel, at the recorded point where it
-        is the least, or the most: lead("shapes", "cuDNN attention"), lead("overlap", "ping_pong", d=64, causal=True),
-        at points with this head dim and mask alone."""
-        self.tflops(name, gpu=gpu, causal=bool(causal))  # notes whether it is recorded, and stale
-        wanted = {"dtype": "bf16"} | ({"d_head": d} if d else {}) | ({} if causal is None else {"causal": causal})
+        """By how many percent a stage has more throughput than another kernel, at the recorded point where it is the
+        least, or the most: lead("shapes", "cuDNN attention"), lead("overlap", "ping_pong", d=64, causal=True), at
+        points with this head dim and mask alone."""
+        self.tflops(name, gpu=gpu, causal=bool(causal), dtype=dtype)  # notes whether it is recorded, and stale
+        wanted = {"dtype": dtype} | ({"d_head": d} if d else {}) | ({} if causal is None else {"causal": causal})
         rows = recorded.pick(recorded.first(gpu=gpu or self.gpu), name=_name(name), **wanted)
-        points = [(row["Nq"], row["d_head"], "bf16", row["causal"], gpu) for row in rows]
+        points = [(row["Nq"], row["d_head"], dtype, row["causal"], gpu) for row in rows]
         return (max if most else min)(100 * (self.tflops(name, *at) / self.tflops(other, *at) - 1) for at in points)
 
     def together(self, name: int | str, d: int = 128, causal: bool = False, gpu: str = "") -> float:

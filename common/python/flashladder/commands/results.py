@@ -174,6 +174,27 @@ def _by_length(
 
 
 @paragraphs
+def errors(dtype: str) -> Iterator[str]:
+    """How far stages and peers are from the float64 reference, on the main GPU."""
+    results = recorded.first()
+    rows = [row for row in recorded.pick(results, dtype=dtype) if "relative_error" in row] if results else []
+    if not rows:
+        return
+    lengths = sorted({row["Nq"] for row in rows})
+    found: dict[tuple, dict[int, str]] = {}
+    for row in rows:
+        key = -row["d_head"], row["causal"], row["name"]
+        found.setdefault(key, {})[row["Nq"]] = f"{100 * row['relative_error']:.2f}%"
+    body = [
+        [f"d = {-d}, {'causal' if causal else 'full'}", name, *(own.get(n, "-") for n in lengths)]
+        for (d, causal, name), own in sorted(found.items())
+    ]
+    head = [dtype, "", *(f"N = {n}" for n in lengths)]
+    text = f"Error of O relative to the float64 reference, {dtype}"
+    yield "\n".join([_caption(results, text, rows), "", _table(head, body), *_notes(rows)])
+
+
+@paragraphs
 def decode() -> Iterator[str]:
     """Microseconds of the decode stages and their peers, with the part of them that reading K and V alone takes."""
     pairs = ((results, d) for results in recorded.shipped(kind="decode") for d in (128, 64))
@@ -426,7 +447,8 @@ _OF_TUNING = {
 def provenance() -> Iterator[str]:
     for results in recorded.shipped():
         record = results["provenance"]
-        keys = ("device", "driver", "toolkit", "runtime", "torch", "cudnn", "commit", "date")
+        keys = ("device", "driver", "toolkit", "runtime", "torch", "cudnn", "cudnn_frontend", *peers.PACKAGES)
+        keys = (*keys, "commit", "date")
         body = [[key, str(record[key])] for key in keys if record.get(key)]
         clocks = sorted({row["sm_mhz"] for row in results["measurements"] if row.get("sm_mhz")})
         if clocks:
@@ -439,6 +461,7 @@ _KINDS = {
     "throughput": throughput,
     "gradients": gradients,
     "deterministic": deterministic,
+    "errors": errors,
     "decode": decode,
     "decode-caches": decode_caches,
     "record": record,

@@ -34,9 +34,9 @@ from flashladder.measuring.sanitizer import TOOLS
 RUNS = 5  # of each problem, where results are compared
 # A process is ended after so many seconds in which none of its runs has ended; sooner where it is known to hang.
 QUIET_SECONDS, QUIET_TOOL_SECONDS, HANGING_SECONDS = 20, 25, 12
-SEVERAL_GPUS = 3  # so many times as long on several: to begin on each takes its time where many begin at once
+SEVERAL_GPUS = 1.5  # so many times as long on several: to begin on each takes its time where many begin at once
 SAVED_EVERY = 3  # seconds
-SPINNING = 16  # of what never ends at once: each keeps the GPU for its part of the time
+SPINNING = 16  # of what never ends at once, a GPU: each keeps it for its part of the time
 GROUP = 8  # mistakes of a stage that a tool is asked about together
 AHEAD = 2  # so many times as many mistakes are compiled ahead as there are cores
 SECONDS = 480  # for all of it
@@ -253,7 +253,7 @@ class Measured:
         self.done: set[tuple[str, str]] = set()
         self.saving, self.saved = threading.RLock(), time.monotonic()
         self.times, self.room = Times(), threading.BoundedSemaphore(choice.beside)
-        self.spinning = threading.BoundedSemaphore(min(choice.beside, SPINNING))
+        self.spinning = threading.BoundedSemaphore(min(choice.beside, SPINNING * max(len(gpus()), 1)))
         self.problems = Shared(lambda stage, folder: Problems(stage, device, folder))
         self.late: list[Waiting] = []
         self.stopped = ""
@@ -377,7 +377,8 @@ class Measured:
             quiet = _patience(one.subject.stage, HANGING_SECONDS if hangs else QUIET_TOOL_SECONDS)
             status, text = one.runs.under(sanitizer.command(tool), self.ends - began, quiet)
         found = sanitizer.cell(tool, status, text, time.monotonic() - began)
-        self.times.add(tool + ", no end" * (found["outcome"] == "limit"), began)
+        late = ", cut short" if time.monotonic() >= self.ends else ", no end"  # by the end of the time for all
+        self.times.add(tool + late * (found["outcome"] == "limit"), began)
         self._learned(one, tool, found)
         if not one.subject.mistake and time.monotonic() < self.ends:
             self.of_clean[one.subject.stage.name, tool] = found["outcome"]

@@ -36,12 +36,14 @@ class Package:
             return False
 
     def version(self) -> str:
+        """Of another distribution that brings the module, with its name: who built it differs."""
         for name in self.distributions:
             try:
                 return importlib.metadata.version(name)
             except importlib.metadata.PackageNotFoundError:
                 continue
-        return "unknown"
+        others = importlib.metadata.packages_distributions().get(self.module.partition(".")[0], ())
+        return ", ".join(f"{name} {importlib.metadata.version(name)}" for name in sorted(set(others))) or "unknown"
 
     def takes_deterministic(self) -> bool:
         try:
