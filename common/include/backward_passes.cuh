@@ -13,7 +13,7 @@
 struct Workspace {
     float *statistics;  // for each row tile [2][Br]: the log-sum-exp in base 2, then D; in statistics_position's order
     float4 *dQ;    // for each row tile [2][dQ_columns / 8][128]: sums of dQ in fp32, as the two warpgroups hold them
-    int *counter;  // 0: what blocks that take their work one piece after the other count with
+    int *counter;  // 0 at first: where blocks take the next piece of work by atomicAdd
 };
 
 // Queries of a warpgroup's part of dQ, whose other side is 64 columns of dQ, the rows of wgmma. At d_head 128 the two
@@ -27,8 +27,8 @@ __host__ __device__ constexpr int statistics_position(int row) {
     return row / 16 * 16 + row % 8 / 2 * 4 + row / 8 % 2 * 2 + row % 2;
 }
 
-// Reads the statistics of the lane's columns 16 q to 16 q + 15: those of accumulators 8 q + x are in [x / 4 * 2 + x %
-// 2].
+// Reads the statistics of the lane's columns 16 q to 16 q + 15. Accumulator 8 q + x, for x below 8, has its own in
+// values[x / 4 * 2 + x % 2].
 __device__ __forceinline__ void read_statistics(float (&values)[4], const float *statistics, int q, int lane) {
     const float4 four = reinterpret_cast<const float4 *>(statistics)[q * 4 + lane % 4];
     values[0] = four.x;

@@ -61,7 +61,7 @@ __device__ QueryTile among_all_ranks(QueryTile query_tile, const RankView &view,
 // Waits until the copy engine has brought a rank's K and V of the head.
 __device__ void wait_for_copy(const RankView &view, int rank, int head) {
     const uint32_t *flag = view.flags + rank * most_groups + head / view.group_heads;
-    // The numbers of calls wrap around; a flag is never 2^31 calls behind.
+    // The numbers of calls wrap around: their difference says which is later, within 2^31 calls.
     while (static_cast<int32_t>(ptx::load_acquire_system(flag) - view.call) < 0) __nanosleep(100);
     ptx::fence_proxy_async_global();
 }
