@@ -167,8 +167,8 @@ FlashStatus check_sizes(const FlashParams *params, const Limits &limits) {
     }
 
     if (limits.e4m3 && params->dtype != FLASH_E4M3) {
-        return fail(FLASH_UNSUPPORTED, "stage '%s' takes e4m3 only; dtype is %d (%s)", limits.title,
-                    params->dtype, params->dtype == FLASH_BF16 ? "bf16" : "fp16");
+        return fail(FLASH_UNSUPPORTED, "stage '%s' takes e4m3 only; dtype is %d (%s)", limits.title, params->dtype,
+                    params->dtype == FLASH_BF16 ? "bf16" : "fp16");
     }
     if (!limits.e4m3 && params->dtype == FLASH_E4M3) {
         return fail(FLASH_UNSUPPORTED, "stage '%s' takes fp16 and bf16; dtype is 2 (e4m3)", limits.title);
