@@ -160,7 +160,7 @@ void place_shared(ProgramContext &context, const std::set<std::string> &named, c
     for (const auto &[name, place] : context.shared) {
         // All names of dynamic shared memory are one place.
         const auto same = std::find_if(p.shared_variables.begin(), p.shared_variables.end(),
-                                       [&](const auto &other) { return !other.bytes && !place.bytes; });
+                                       [bytes = place.bytes](const auto &other) { return !other.bytes && !bytes; });
         context.shared_numbers[name] = uint32_t(same - p.shared_variables.begin());
         if (same == p.shared_variables.end())
             p.shared_variables.push_back({short_name(name), place.offset, uint32_t(place.bytes)});
