@@ -142,6 +142,8 @@ def test_two_builds_in_a_folder_come_one_after_the_other(monkeypatch, tmp_path):
         monkeypatch.setattr(build, "say", ends_once_it_is_told)
         with build._alone():
             assert len(told) == 1 and "Another command is building here" in told[0]
+            with pytest.raises(BlockingIOError):
+                fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def test_an_nvcc_that_is_named_and_not_there_is_told(monkeypatch):

@@ -80,6 +80,10 @@ def test_many_sequences_and_a_long_one(one):
     """More blocks than the device holds, and as many parts of a sequence as it can have."""
     lengths = tuple(np.random.default_rng(1).integers(0, 200, 24).tolist())
     verify(one, DecodeProblem(B=24, Hq=4, Hkv=2, Nkv=200, lengths=lengths, d_head=64, page_size=32))
+    few = {"WARPSIM_MULTIPROCESSORS": "2"}  # so many heads for each that stages choose otherwise
+    problem = DecodeProblem(B=24, Hq=4, Hkv=2, Nkv=200, lengths=lengths, d_head=64)
+    result = verify(one, problem, device="sim", environment=few)
+    assert result.description["configuration"] == "warps_4+blocks_3+resident_2" or one.slug != "paged_kv"
     many = {"WARPSIM_MULTIPROCESSORS": "48"}
     result = verify(one, DecodeProblem(Hq=2, Hkv=1, Nkv=2400, d_head=64), device="sim", environment=many)
     assert result.description["splits"] > 8 or one.slug == "decode_naive"
@@ -258,7 +262,9 @@ def test_the_run_command(one, capsys):
     words = "--batch 2 --heads 4 --heads-kv 2 --seq 2 --seq-kv 90 --dim 64 --dtype fp16 --layout bnhd --lengths 90,33"
     assert other_parts.run_decode(one, words.split()) == 0
     asked = "fp16 B=2 Hq=4 Hkv=2 Nq=2 Nkv=90 d=64 bnhd lengths=[90, 33]: right"
-    assert asked in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert asked in said
+    assert other_parts.run_decode(one, [*words.split(), "--seed", "3"]) == 0 and capsys.readouterr().out != said
     if one.page_multiple > 1:
         with pytest.raises(FlashLadderError, match="needs page_size to be a multiple"):
             other_parts.run_decode(one, ["--page-size", "7"])

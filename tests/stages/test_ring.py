@@ -355,3 +355,4 @@ def test_the_run_command(one, capsys):
     assert other_parts.run_ring(one, words.split()) == 0
     said = capsys.readouterr().out
     assert f"fp16 B=1 H=1 N={length} d=64 P=2\n" in said and "right, relative error" in said
+    assert other_parts.run_ring(one, [*words.split(), "--seed", "3"]) == 0 and capsys.readouterr().out != said
