@@ -10,6 +10,8 @@ from flashladder.building import toolchain
 from flashladder.core import device, project
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.toml import tomllib
+from flashladder.ladder import stages
+from flashladder.ladder.stages import Kernel
 from flashladder.lessons import notebook_format, setup
 
 ENVIRONMENT = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "FLASHLADDER_DEVICE")}
@@ -133,7 +135,15 @@ def test_a_turing_gpu_shares_the_work(monkeypatch):
     monkeypatch.setattr(device, "find_gpu", lambda: turing)
     monkeypatch.setenv("FLASHLADDER_DEVICE", "auto")
     line = setup.summary()
-    assert "stages 00 to 03 run on Fake T4" in line and "stages 04 to" in line and "run on the simulator" in line
+    assert "stages 00 to 03, 40, 50, 51 run on Fake T4" in line and "run on the simulator" in line
+    assert "stages 04 to 13, 41, 52 run on the simulator (warpsim, on the CPU; Fake T4 has compute capability" in line
+
+
+def test_the_other_parts_stages_are_named_too(monkeypatch):
+    """The notebooks of gradients, decode and several GPUs begin with the same line."""
+    monkeypatch.setenv("FLASHLADDER_DEVICE", "sim")
+    last = stages.all_parts()[-1]
+    assert f"stages 00 to {last.id} run on" in setup.summary() and not isinstance(last, Kernel)
 
 
 def test_an_nvcc_too_old(program, monkeypatch):

@@ -94,7 +94,7 @@ def later(place: str, *names: str) -> Callable[[argparse.Namespace], int]:
 
 def command_stages(options) -> int:
     rows = []
-    for stage in stages.every_stage():
+    for stage in stages.all_parts():
         where = device.choose(stage.min_compute)
         rows.append((stage.id, stage.title, stage.way, f"sm_{stage.min_compute}", where.short, stage.technique))
     table("Stages", ["", "title", "way", "needs", "runs on", "technique"], rows)

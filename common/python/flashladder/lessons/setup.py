@@ -7,6 +7,7 @@ import importlib.util
 import platform
 import subprocess
 import sys
+from itertools import groupby
 
 from flashladder.building import toolchain
 from flashladder.core import device, project
@@ -55,19 +56,20 @@ def start(fetched: bool = False) -> None:
 
 
 def summary() -> str:
-    """One line, such as: FlashLadder 0.1.0: stages 00 to 09 run on the simulator (...); nvcc 13.0, Python 3.11."""
+    """One line, such as: FlashLadder 0.1.0: stages 00 to 63 run on the simulator (...); nvcc 13.0, Python 3.11."""
     from flashladder.ladder import stages
 
     where: dict[str, list[str]] = {}
-    for stage in stages.every_stage():
-        where.setdefault(device.choose(stage.min_compute).in_a_sentence, []).append(stage.id)
-    parts = [f"stages {_range(numbers)} run on {place}" for place, numbers in where.items()]
+    # Of each device, the ranges of neighbouring stages that run there.
+    for place, several in groupby(stages.all_parts(), lambda one: device.choose(one.min_compute).in_a_sentence):
+        where.setdefault(place, []).append(_range([one.id for one in several]))
+    parts = [f"stages {', '.join(ranges)} run on {place}" for place, ranges in where.items()]
     version = ".".join(str(part) for part in toolchain.nvcc_version(toolchain.require_nvcc()))
-    return f"FlashLadder {project.version()}: {', '.join(parts)}; nvcc {version}, Python {platform.python_version()}."
+    return f"FlashLadder {project.version()}: {'; '.join(parts)}; nvcc {version}, Python {platform.python_version()}."
 
 
 def _range(numbers: list[str]) -> str:
-    return f"{numbers[0]} to {numbers[-1]}" if len(numbers) > 1 else numbers[0]
+    return f"{numbers[0]} to {numbers[-1]}" if len(numbers) > 2 else ", ".join(numbers)
 
 
 def install(wanted: list[str]) -> None:
