@@ -90,6 +90,21 @@ def test_an_honest_files_look_changes_nothing(text, ends):
     assert taking.refused(ONE, taken.answers[NAME]) == []
 
 
+def test_a_comment_in_latin_1_costs_no_points(level, tmp_path):
+    """A compiler takes such bytes in a comment, and so does the grader, with a remark. In code they do not compile."""
+    text = handed_in(f"{ONE.solution}  // h@here Zeile")
+    (tmp_path / FILE).write_bytes(text.encode().replace(b"h@", b"h\xf6"))
+    (tmp_path / "scratch").mkdir()
+    graded = grade(assignment_for(5, NAME), tmp_path / FILE, tmp_path / "scratch", where=SIMULATOR)
+    assert graded.points == 100 and not graded.refused, as_json(graded)
+    line = text[: text.index("h@")].count("\n") + 1
+    (remark,) = graded.remarks
+    assert "no UTF-8" in remark and f"line {line}." in remark
+    (tmp_path / FILE).write_bytes(text.encode().replace(b"// h@", b"h\xf6"))
+    graded = grade(assignment_for(5, NAME), tmp_path / FILE, tmp_path / "scratch", where=SIMULATOR)
+    assert graded.points == 0 and "compile" in as_json(graded), as_json(graded)
+
+
 def test_changes_outside_are_told_where_there_are_some():
     text = handed_in(ONE.solution)
     assert taking.changed_outside(STAGE, text) == []
@@ -142,7 +157,12 @@ def test_what_the_grader_refuses_make_check_refuses_in_the_same_words(answer, le
 
 @pytest.mark.parametrize(
     "data, words",
-    [(b"/" * (300 << 10), "more than 256 KiB"), (b"a\xff", "UTF-8"), (b"", "marks of"), (b"// >>> write: x", "'x'")],
+    [
+        (b"/" * (300 << 10), "more than 256 KiB"),
+        ("a".encode("utf-16"), "save it as UTF-8"),
+        (b"", "marks of"),
+        (b"// >>> write: x", "'x'"),
+    ],
     ids=["large", "no text", "empty", "another mark"],
 )
 def test_a_file_that_cannot_be_taken_is_told_by_make_check(data, words, tmp_path, capsys):

@@ -160,7 +160,7 @@ def test_watch_survives_damaged_marks_and_ends_by_the_reader(judged, capsys, mon
     [
         (lambda text: text.replace("    // <<< end of tile_offset\n", ""), "work/05_tile_offset.cu: Line "),
         (lambda text: "int x;\n", "the lines `// >>> write: tile_offset"),
-        (lambda text: text.encode("utf-16"), "no text in UTF-8 (byte 0, line 1): save it as UTF-8"),
+        (lambda text: text.encode("utf-16"), "has zero bytes, as UTF-16 and programs have (line 1): save it as UTF-8"),
     ],
 )
 def test_damaged_files_are_told(judged, capsys, damage, words):

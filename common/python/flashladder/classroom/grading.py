@@ -177,6 +177,7 @@ class _Grading:
         mends = [name for name in names if isinstance(get(self.stage, name), Mend)]
         found, lines = dict.fromkeys(mends, text), dict.fromkeys(mends, 1)
         if len(mends) == len(names):
+            self.remarks += taking.undecoded(text)
             return found, lines
         try:
             self.taken = taking.take(self.stage, text, names)

@@ -22,17 +22,30 @@ _FARTHEST = 400  # lines that may be missing where a shipped line is looked for 
 
 
 def decoded(data: bytes, name: str) -> str:
-    """The text of a file that somebody handed in, its lines ended by line feeds. FlashLadderError where it is none."""
+    """The text of a file that somebody handed in, its lines ended by line feeds. FlashLadderError where it is none.
+
+    Bytes that are no UTF-8 become U+FFFD, which a compiler takes in a comment as it takes the bytes: an umlaut in
+    another encoding costs no points.
+    """
     if len(data) > MOST_BYTES:
         raise FlashLadderError(f"{name} has more than {MOST_BYTES >> 10} KiB")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise FlashLadderError(
-            f"{name} is no text in UTF-8 (byte {error.start}, line {line}): save it as UTF-8"
-        ) from error
+    if b"\0" in data:
+        line = data.count(b"\n", 0, data.index(b"\0")) + 1
+        raise FlashLadderError(f"{name} has zero bytes, as UTF-16 and programs have (line {line}): save it as UTF-8")
+    text = data.decode("utf-8-sig", "replace")
     return _NO_LINE_ENDS.sub(" ", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def undecoded(text: str) -> list[str]:
+    """A remark about the lines of decoded() that held bytes which are no UTF-8, where there are some."""
+    lines = [number for number, line in enumerate(text.split("\n"), 1) if "\ufffd" in line]
+    if not lines:
+        return []
+    return [f"Bytes that are no UTF-8 do no harm in a comment, elsewhere they do: {_listed(lines)}. Save it as UTF-8."]
+
+
+def _listed(lines: list[int]) -> str:
+    return f"line {', '.join(map(str, lines[:10]))}" + (" and more" if len(lines) > 10 else "")
 
 
 @dataclass(frozen=True)
@@ -46,11 +59,10 @@ class Taken:
 def take(stage: Stage, text: str, names: Sequence[str]) -> Taken:
     """The answers, and remarks by the names that are asked for. FlashLadderError says which mark is damaged."""
     found = Taken(text, answers(stage, text), answer_lines(stage, text))
-    remarks = []
+    remarks = undecoded(text)
     elsewhere = changed_outside(stage, text)
     if elsewhere:
-        shown = ", ".join(map(str, elsewhere[:10])) + (" and more" if len(elsewhere) > 10 else "")
-        remarks.append(f"Changes outside of the marks are ignored: line {shown}.")
+        remarks.append(f"Changes outside of the marks are ignored: {_listed(elsewhere)}.")
     others = [name for name in found.answers if name not in names]
     if others:
         remarks.append(f"Not part of this assignment, and ignored: {', '.join(others)}.")
