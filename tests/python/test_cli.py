@@ -152,6 +152,30 @@ def test_an_nvcc_that_is_named_and_not_there_is_told(monkeypatch):
         toolchain.find_nvcc()
 
 
+def test_a_build_goes_over_to_another_nvcc(monkeypatch, tmp_path, capsys):
+    """To one that CUDACXX names, and to the one that is left where the build's own has gone. CMake itself stays with
+    the first, which then fails."""
+    usual, mine = build.info()["nvcc"], tmp_path / "bin/nvcc"
+    mine.parent.mkdir()
+    mine.write_text(f'#!/bin/sh\nexec "{usual}" "$@"\n')
+    mine.chmod(0o755)
+    monkeypatch.setenv("FLASHLADDER_BUILD", str(tmp_path / "build"))
+    monkeypatch.setenv("CUDACXX", usual)
+    build.configure(["-DCMAKE_BUILD_TYPE=Debug"])
+    assert build.info()["nvcc"] == usual
+    monkeypatch.setenv("CUDACXX", str(mine))
+    build.configure()
+    assert build.info()["nvcc"] == str(mine) and build.info()["build_type"] == "Debug"
+    assert f"Configured anew: {mine} in place of {usual}." in capsys.readouterr().out
+    build.configure()
+    monkeypatch.delenv("CUDACXX")
+    build.configure()
+    assert capsys.readouterr().out == "", "it serves"
+    mine.unlink()
+    build.configure()
+    assert build.info()["nvcc"] == str(toolchain.require_nvcc()) != str(mine)
+
+
 def test_a_type_that_a_stage_does_not_take_is_refused(capsys):
     """It would run another one and say that it is verified."""
     for command in ("run", "profile", "timeline"):

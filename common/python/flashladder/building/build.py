@@ -49,20 +49,31 @@ def _lacks_code_for_gpu() -> bool:
     return bool(gpu) and (build_directory() / "build-info.json").exists() and str(gpu.compute) not in info()["native"]
 
 
+def _nvcc_to_leave() -> str:
+    """The nvcc that the build was configured with, where it has gone (a new .venv, say) or CUDACXX names another one;
+    "" where it serves. CMake itself keeps to it."""
+    configured = info()["nvcc"] if (build_directory() / "build-info.json").exists() else ""
+    if not configured or not os.path.exists(configured):
+        return configured
+    named = os.environ.get("CUDACXX") and toolchain.require_nvcc()
+    return configured if named and os.path.realpath(named) != os.path.realpath(configured) else ""
+
+
 def configure(extra: list[str] = ()) -> None:
-    """Runs CMake where there is no configured build yet, or where FLASHLADDER_ARCHS asks for something else."""
+    """Runs CMake where there is no configured build yet, or where FLASHLADDER_ARCHS or CUDACXX asks for something
+    else."""
     build = build_directory()
-    cache = build / "CMakeCache.txt"
     archs = os.environ.get("FLASHLADDER_ARCHS")
     if archs:
         extra = [*extra, f"-DFLASHLADDER_ARCHS={archs.replace(',', ';')}"]
     elif _lacks_code_for_gpu():
         extra = [*extra, "-DFLASHLADDER_ARCHS=auto"]  # has CMake look for GPUs again
-    if (build / "build.ninja").exists() and not extra:
-        nvcc = re.search(r"CMAKE_CUDA_COMPILER:\w+=(.*)", cache.read_text()) if cache.exists() else None
-        if not nvcc or os.path.exists(nvcc[1]):
-            return
-        cache.unlink()  # the compiler has gone (a new .venv, say): start afresh
+    if left := _nvcc_to_leave():
+        say(f"Configured anew: {toolchain.require_nvcc()} in place of {left}.")
+        extra = [f"-DCMAKE_BUILD_TYPE={info()['build_type']}", *extra]
+        (build / "CMakeCache.txt").unlink(missing_ok=True)
+    elif (build / "build.ninja").exists() and not extra:
+        return
     cmake = toolchain.require("cmake", "Install it (3.24 or newer), e.g. `pip install cmake`.")
     ninja = toolchain.require("ninja", "Install it, e.g. `pip install ninja`.")
     toolchain.require_host_compiler()
