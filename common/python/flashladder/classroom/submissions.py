@@ -23,8 +23,9 @@ import tarfile
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 from flashladder.core.environment import for_python
@@ -174,27 +175,17 @@ def _words(error: Exception) -> str:
 
 def _choose(path: Path, wanted: list[str]) -> dict[str, bytes]:
     """The wanted files of a submission: the one that lies nearest to its top, of each name."""
-    mode = os.lstat(path).st_mode
-    others: list[str] = []  # kernels of other names
-    if stat.S_ISLNK(mode):
-        raise Refused("it is a symbolic link")
-    if stat.S_ISDIR(mode):
-        found = _in_folder(path, wanted, others)
-    elif not stat.S_ISREG(mode):
-        raise Refused("it is neither a folder nor an archive")
-    elif path.name.lower().endswith(".cu"):
-        if len(wanted) > 1:
-            raise Refused(f"it is one file, and {' and '.join(wanted)} are wanted: hand in a folder or an archive")
-        found = [(PurePosixPath(wanted[0]), _read_file(path, PurePosixPath(path.name)))]
-    elif os.path.getsize(path) > MOST_ARCHIVE_BYTES:
-        raise Refused(f"the archive is larger than {MOST_ARCHIVE_BYTES >> 20} MiB")
-    elif path.name.lower().endswith(".zip"):
-        found = _in_zip(path, wanted, others)
-    else:
-        found = _in_tar(path, wanted, others)
+    names = {*wanted, *(["kernel.cu"] if len(wanted) == 1 else [])}
     nearest: dict[str, tuple[int, bytes]] = {}
-    for place, data in found:
+    others: list[str] = []  # kernels that are called otherwise, as a browser's second download is: 05_swizzle (1).cu
+    for place, read in _files(path, wanted):
+        if "__MACOSX" in place.parts:
+            continue
         depth, name = len(place.parts), place.name
+        if name not in names:
+            others += [name[:60]] if place.suffix.lower() == ".cu" else []
+            continue
+        data = read()
         if name in nearest and nearest[name][0] == depth:
             raise Refused(f"it has more than one {name} ({place} is one of them): hand in one")
         if name not in nearest or depth < nearest[name][0]:
@@ -209,14 +200,25 @@ def _choose(path: Path, wanted: list[str]) -> dict[str, bytes]:
     return kernels
 
 
-def _note(place: PurePosixPath, others: list[str]) -> None:
-    """Remembers a kernel that is called otherwise, as a browser's second download is: 05_swizzle (1).cu."""
-    if place.suffix.lower() == ".cu" and "__MACOSX" not in place.parts:
-        others.append(place.name[:60])
+# Each file of a submission with what reads it, up to a limit, before the next one is asked for.
+Files = Iterator[tuple[PurePosixPath, Callable[[], bytes]]]
 
 
-def _names(wanted: list[str]) -> set[str]:
-    return {*wanted, *(["kernel.cu"] if len(wanted) == 1 else [])}
+def _files(path: Path, wanted: list[str]) -> Files:
+    mode = os.lstat(path).st_mode
+    if stat.S_ISLNK(mode):
+        raise Refused("it is a symbolic link")
+    if stat.S_ISDIR(mode):
+        return _in_folder(path)
+    if not stat.S_ISREG(mode):
+        raise Refused("it is neither a folder nor an archive")
+    if path.name.lower().endswith(".cu"):
+        if len(wanted) > 1:
+            raise Refused(f"it is one file, and {' and '.join(wanted)} are wanted: hand in a folder or an archive")
+        return iter([(PurePosixPath(wanted[0]), lambda: _read_file(path, PurePosixPath(path.name)))])
+    if os.path.getsize(path) > MOST_ARCHIVE_BYTES:
+        raise Refused(f"the archive is larger than {MOST_ARCHIVE_BYTES >> 20} MiB")
+    return _in_zip(path) if path.name.lower().endswith(".zip") else _in_tar(path)
 
 
 def _size_allowed(place: PurePosixPath, size: int) -> None:
@@ -224,8 +226,8 @@ def _size_allowed(place: PurePosixPath, size: int) -> None:
         raise Refused(f"{place} is larger than {MOST_KERNEL_BYTES >> 20} MiB")
 
 
-def _in_folder(folder: Path, wanted: list[str], others: list[str]) -> Iterator[tuple[PurePosixPath, bytes]]:
-    names, entries_seen, todo = _names(wanted), 0, [PurePosixPath()]
+def _in_folder(folder: Path) -> Files:
+    entries_seen, todo = 0, [PurePosixPath()]
     while todo:
         here = todo.pop()
         if len(here.parts) > MOST_DEPTH:
@@ -236,12 +238,10 @@ def _in_folder(folder: Path, wanted: list[str], others: list[str]) -> Iterator[t
                 if entries_seen > MOST_ENTRIES:
                     raise Refused(f"it has more than {MOST_ENTRIES} files")
                 place = here / entry.name
-                if entry.name in names:
-                    yield place, _read_file(folder / place, place)
-                elif entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
+                if not entry.is_dir(follow_symlinks=False):
+                    yield place, partial(_read_file, folder / place, place)
+                elif not entry.name.startswith("."):
                     todo.append(place)
-                else:
-                    _note(place, others)
 
 
 def _read_file(file: Path, place: PurePosixPath) -> bytes:
@@ -271,27 +271,28 @@ def _inside(name: str) -> PurePosixPath:
 _ZIP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2)
 
 
-def _in_zip(path: Path, wanted: list[str], others: list[str]) -> Iterator[tuple[PurePosixPath, bytes]]:
-    names = _names(wanted)
+def _in_zip(path: Path) -> Files:
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()
         if len(members) > MOST_ENTRIES:
             raise Refused(f"it has more than {MOST_ENTRIES} files")
         for member in members:
             place = _inside(member.filename)
-            if place.name not in names or "__MACOSX" in place.parts or member.is_dir():
-                _note(place, others)
-                continue
-            if member.compress_type not in _ZIP_METHODS:
-                raise Refused(f"{place} is packed by a method that is not taken: make the zip file with deflate")
-            kind = stat.S_IFMT(member.external_attr >> 16)
-            if kind not in (0, stat.S_IFREG):
-                raise Refused(f"{place} is {'a symbolic link' if kind == stat.S_IFLNK else 'no regular file'}")
-            _size_allowed(place, member.file_size)
-            with archive.open(member) as opened:  # what it says of its size may be a lie: read no more than allowed
-                data = opened.read(MOST_KERNEL_BYTES + 1)
-            _size_allowed(place, len(data))
-            yield place, data
+            if not member.is_dir():
+                yield place, partial(_read_packed, archive, member, place)
+
+
+def _read_packed(archive: zipfile.ZipFile, member: zipfile.ZipInfo, place: PurePosixPath) -> bytes:
+    if member.compress_type not in _ZIP_METHODS:
+        raise Refused(f"{place} is packed by a method that is not taken: make the zip file with deflate")
+    kind = stat.S_IFMT(member.external_attr >> 16)
+    if kind not in (0, stat.S_IFREG):
+        raise Refused(f"{place} is {'a symbolic link' if kind == stat.S_IFLNK else 'no regular file'}")
+    _size_allowed(place, member.file_size)
+    with archive.open(member) as opened:  # what it says of its size may be a lie: read no more than allowed
+        data = opened.read(MOST_KERNEL_BYTES + 1)
+    _size_allowed(place, len(data))
+    return data
 
 
 class _Budget:
@@ -347,8 +348,8 @@ def _opened(path: Path):
     return open(path, "rb")
 
 
-def _in_tar(path: Path, wanted: list[str], others: list[str]) -> Iterator[tuple[PurePosixPath, bytes]]:
-    names, seen = _names(wanted), 0
+def _in_tar(path: Path) -> Files:
+    seen = 0
     with _opened(path) as stream, tarfile.open(fileobj=_Budget(stream), mode="r|") as archive:
         for member in archive:
             seen += 1
@@ -357,13 +358,15 @@ def _in_tar(path: Path, wanted: list[str], others: list[str]) -> Iterator[tuple[
             place = _inside(member.name)
             if member.ischr() or member.isblk():
                 raise Refused(f"{place} is a device")
-            if place.name not in names or member.isdir():
-                _note(place, others)
-                continue
-            if not member.isreg():
-                raise Refused(f"{place} is {'a link' if member.issym() or member.islnk() else 'no regular file'}")
-            _size_allowed(place, member.size)
-            yield place, archive.extractfile(member).read(MOST_KERNEL_BYTES + 1)
+            if not member.isdir():
+                yield place, partial(_read_member, archive, member, place)
+
+
+def _read_member(archive: tarfile.TarFile, member: tarfile.TarInfo, place: PurePosixPath) -> bytes:
+    if not member.isreg():
+        raise Refused(f"{place} is {'a link' if member.issym() or member.islnk() else 'no regular file'}")
+    _size_allowed(place, member.size)
+    return archive.extractfile(member).read(MOST_KERNEL_BYTES + 1)
 
 
 def _limit() -> None:
