@@ -186,6 +186,36 @@ def test_a_type_that_a_stage_does_not_take_is_refused(capsys):
     assert "'1024,0' is no list of numbers" in capsys.readouterr().err
 
 
+def test_settings_of_bench_that_mean_nothing_are_refused(capsys):
+    """Also where nothing is timed: a typing error would only be seen on the machine with the GPU."""
+    for option, value in (("--heads", "0"), ("--tokens", "-1"), ("--seconds", "0"), ("--seconds", "nan")):
+        with pytest.raises(SystemExit):
+            cli.main(["bench", option, value])
+        assert f"argument {option}: {value}: expected a " in capsys.readouterr().err
+    for option, value in (("--dtypes", "bf16,fp8"), ("--masks", "causal,none")):
+        with pytest.raises(FlashLadderError, match=f"{option} {value.split(',')[1]}: choose of "):
+            cli.settings_of(cli.make_parser().parse_args(["bench", option, value]))
+
+
+def test_a_seed_below_0_is_refused_in_words(capsys):
+    for call in (
+        lambda: cli.main(["run", "05", "--seed", "-1"]),
+        lambda: other_parts.run_gradients(stages.entry("backward_naive"), ["--seed", "-1"]),
+    ):
+        with pytest.raises(SystemExit):
+            call()
+        assert "argument --seed: -1: expected a whole number from 0 to" in capsys.readouterr().err
+
+
+def test_lengths_of_a_decode_problem(capsys):
+    stage = stages.entry("decode_naive")
+    with pytest.raises(SystemExit):
+        other_parts.run_decode(stage, ["--lengths", "abc"])
+    assert "'abc' is no list of lengths" in capsys.readouterr().err
+    with pytest.raises(FlashLadderError, match="lengths 3,700: for each sequence .2. one is wanted, from 0 to 600"):
+        other_parts.run_decode(stage, ["--batch", "2", "--lengths", "3,700"])
+
+
 def test_a_reader_that_has_seen_enough_is_no_error():
     command = [sys.executable, "-m", "flashladder", "stages"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}

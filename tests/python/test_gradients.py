@@ -7,6 +7,7 @@ import pytest
 from hostcc import HERE, compile_cpp
 
 from flashladder.core.dtypes import from_bits, to_bits
+from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
 from flashladder.running import gradients
 from flashladder.running.job import Options, StageError, run_library
@@ -50,6 +51,11 @@ def test_the_reference_is_the_derivative(problem):
             values[of][at] = middle
             slope = (sides[0] - sides[1]) / (2 * step)
             assert wanted[name].value[at] == pytest.approx(slope, rel=1e-6, abs=1e-8), f"{name}{list(at)}"
+
+
+def test_heads_that_cannot_be_shared_are_refused_in_words():
+    with pytest.raises(FlashLadderError, match="Hq must be a multiple of Hkv; they are 3 and 2"):
+        gradients.random_inputs(replace(PLAIN, Hq=3, Hkv=2))
 
 
 def test_a_part_is_a_part_of_the_whole():

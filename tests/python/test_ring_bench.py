@@ -30,6 +30,9 @@ def test_settings_of_a_command():
         other_parts.ring_setting("heat", "1")
     with pytest.raises(FlashLadderError, match="ranks=two"):
         other_parts.ring_setting("ranks", "two")
+    for name, value in (("lengths", "1024,0"), ("rounds", "0"), ("budget_s", "-1"), ("filler_ms", "nan")):
+        with pytest.raises(FlashLadderError, match=f"{name}={value}: "):
+            other_parts.ring_setting(name, value)
 
 
 def test_a_long_call_is_timed_alone_and_less_often():

@@ -212,7 +212,7 @@ def test_a_problem_in_pages_is_the_one_in_one_piece():
         assert rows.shape == (2, 200, 64) and not (rows == 0xFFFF).any()
         assert (inputs[name] == 0xFFFF).sum() == inputs[name].size - rows.size
     assert len(set(inputs["block_table"][0])) == problem.max_pages == problem.pages - 1
-    with pytest.raises(FlashLadderError, match="1 numbers from 0 to 256 are wanted"):
+    with pytest.raises(FlashLadderError, match="one is wanted, from 0 to 256"):
         DecodeProblem(lengths=(3, 4))
 
 

@@ -6,10 +6,11 @@ import subprocess
 
 import pytest
 
+from flashladder.commands.stage import VERBS
 from flashladder.core import device
 from flashladder.core.dtypes import FROBENIUS_LIMIT
 from flashladder.core.paths import build_directory, stage_runner
-from flashladder.ladder import kernels
+from flashladder.ladder import kernels, stages
 from flashladder.ladder.run import describe
 from flashladder.running.job import hazard_first
 
@@ -79,6 +80,14 @@ def test_right_result(stage, small, dtype, layout):
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("name", ("naive", "fp8"))
+def test_make_runs_a_stage_with_a_type_that_it_takes(name, capfd):
+    """Without --dtype: bf16, or what it takes in its place."""
+    stage = stages.get(name)
+    assert VERBS[type(stage)]["run"].do(stage, ["--seq", "128", "--heads", "1"]) == RIGHT
+    assert f", {stage.measured_dtype} " in capfd.readouterr().out
+
+
 def test_seed_chooses_the_inputs_of_each_stage(stage, small):
     seed_chooses(stage, small)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from flashladder.building import build
-from flashladder.commands.options import add_problem_options, settings, size
+from flashladder.commands.options import TYPES, add_problem_options, numbers, seconds, seed, settings, size
 from flashladder.core import device
 from flashladder.core.console import say, table
 from flashladder.core.errors import FlashLadderError
@@ -20,14 +20,6 @@ from flashladder.core.paths import ROOT
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
 from flashladder.measuring import bench, detections
-
-
-def numbers(text: str) -> tuple[int, ...]:
-    """ "1,2,3" -> (1, 2, 3)"""
-    try:
-        return tuple(size(part) for part in text.split(",") if part)
-    except argparse.ArgumentTypeError as error:
-        raise argparse.ArgumentTypeError(f"'{text}' is no list of numbers such as 1,2,3") from error
 
 
 def stage_numbers(text: str) -> tuple[int, ...]:
@@ -60,21 +52,21 @@ def words(text: str) -> tuple[str, ...]:
 
 def add_bench_options(parser: argparse.ArgumentParser) -> None:
     defaults = bench.Settings()
-    parser.add_argument("--tokens", type=int, default=defaults.tokens, help="B times N, the same for all lengths")
-    parser.add_argument("--heads", type=int, default=defaults.heads)
+    parser.add_argument("--tokens", type=size, default=defaults.tokens, help="B times N, the same for all lengths")
+    parser.add_argument("--heads", type=size, default=defaults.heads)
     parser.add_argument("--lengths", type=numbers, default=defaults.lengths, metavar="N,N,...")
     parser.add_argument("--dims", dest="head_dims", type=numbers, default=defaults.head_dims, metavar="D,D")
     parser.add_argument("--dtypes", type=words, default=defaults.dtypes, metavar="T,T", help="bf16, fp16, e4m3")
     parser.add_argument("--stages", type=stage_numbers, default=(), metavar="NN,NN", help="default: all")
     parser.add_argument("--masks", type=words, default=("full", "causal"), metavar="M,M", help="full, causal")
     parser.add_argument("--no-peers", dest="peers", action="store_false")
-    parser.add_argument("--seconds", type=float, default=defaults.seconds, help="of kernel time for each figure")
+    parser.add_argument("--seconds", type=seconds, default=defaults.seconds, help="of kernel time for each figure")
 
 
 def settings_of(options) -> bench.Settings:
-    unknown = [mask for mask in options.masks if mask not in ("full", "causal")]
-    if unknown:
-        raise FlashLadderError(f"--masks {unknown[0]}: choose full, causal or full,causal")
+    for option, told, known in (("masks", options.masks, ("full", "causal")), ("dtypes", options.dtypes, TYPES)):
+        for unknown in set(told).difference(known):
+            raise FlashLadderError(f"--{option} {unknown}: choose of {', '.join(known)}, with commas between them")
     return dataclasses.replace(
         settings(bench.Settings, options), causal=tuple(mask == "causal" for mask in options.masks)
     )
@@ -230,14 +222,14 @@ def add_tune_options(parser: argparse.ArgumentParser) -> None:
                          help="in place of a space: another GPU's record, the 16 (--limit) fastest of each length that "
                          "all were timed at; minutes in place of a quarter of an hour")  # fmt: skip
     parser.add_argument("--limit", type=size, default=0, metavar="N", help="of each type and head dim at most N")
-    parser.add_argument("--tokens", type=int, default=16384, help="B times N, the same for all lengths")
-    parser.add_argument("--heads", type=int, default=16)
+    parser.add_argument("--tokens", type=size, default=16384, help="B times N, the same for all lengths")
+    parser.add_argument("--heads", type=size, default=16)
     parser.add_argument("--lengths", type=numbers, default=bench.LENGTHS, metavar="N,N,...", help="of the finals")
     parser.add_argument("--short-list", type=numbers, default=(1024, 4096), metavar="N,N",
                         help="lengths at which all are timed first")  # fmt: skip
     parser.add_argument("--stages", type=stage_numbers, default=tuple(range(4, 12)), metavar="NN,NN",
                         help="that run beside their flags")  # fmt: skip
-    parser.add_argument("--best", type=int, default=6, metavar="N",
+    parser.add_argument("--best", type=size, default=6, metavar="N",
                         help="of each length of the short list that go on to the finals")  # fmt: skip
     parser.add_argument("--store", type=path, metavar="FILE", help="what is remembered; default: build/tuning.sqlite")
     parser.add_argument("--out", type=path, metavar="FILE", help="the record; default: docs/results/GPU-tuning.json")
@@ -289,7 +281,7 @@ def _stages(add: Adder) -> None:
     sub.add_argument("stage")
     add_problem_options(sub, 256)
     sub.set_defaults(dtype="")
-    sub.add_argument("--seed", type=int, default=0)
+    sub.add_argument("--seed", type=seed, default=0)
     text = "one stage: build, run, test, bench, profile, diff, break, order, timeline"
     sub = add("stage", later("commands.stage.command", "stage", "verbs", "rest"), text)
     sub.add_argument("stage")

@@ -19,9 +19,37 @@ LARGEST = 2**31 - 1
 
 def size(text: str) -> int:
     """The type of options that are sizes."""
-    if not text.isdecimal() or not 1 <= int(text) <= LARGEST:
-        raise argparse.ArgumentTypeError(f"{text}: expected a whole number from 1 to {LARGEST}")
+    return _whole(text, 1, LARGEST)
+
+
+def seed(text: str) -> int:
+    """The type of options that are seeds of inputs: what the stages' programs take, too."""
+    return _whole(text, 0, 2**64 - 1)
+
+
+def _whole(text: str, least: int, most: int) -> int:
+    if not text.isdecimal() or not least <= int(text) <= most:
+        raise argparse.ArgumentTypeError(f"{text}: expected a whole number from {least} to {most}")
     return int(text)
+
+
+def numbers(text: str) -> tuple[int, ...]:
+    """The type of options that are lists of sizes: "1,2,3" -> (1, 2, 3)"""
+    try:
+        return tuple(size(part) for part in text.split(",") if part)
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(f"'{text}' is no list of numbers such as 1,2,3") from error
+
+
+def seconds(text: str) -> float:
+    """The type of options that are times."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text}: expected a number above 0")
+    return value
 
 
 # A field of Problem each: its option, as in common/host/options.cpp; what it is; what 0 stands for.

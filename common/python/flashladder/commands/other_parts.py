@@ -5,7 +5,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import fields, replace
 
-from flashladder.commands.options import add_problem_options, settings, size
+from flashladder.commands.options import add_problem_options, numbers, seconds, seed, settings, size
 from flashladder.commands.throughput import PROBLEM, show_counters
 from flashladder.core import device
 from flashladder.core.console import count, say, table
@@ -30,7 +30,7 @@ def _run_parser(stage: Stage) -> argparse.ArgumentParser:
     text = "Runs this stage on random inputs, compared with float64."
     parser = argparse.ArgumentParser(f"stage {stage.id}", description=text)
     parser.add_argument("--scale", type=float, default=0.0, metavar="X", help="factor of QK\u1d40 (1 / sqrt(dim))")
-    parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the inputs (0)")
+    parser.add_argument("--seed", type=seed, default=0, metavar="S", help="of the inputs (0)")
     return parser
 
 
@@ -100,6 +100,9 @@ def run_decode(stage: Decode, words: Sequence[str]) -> int:
 
 
 def lengths(text: str) -> tuple[int, ...]:
+    """Of sequences, which may be empty."""
+    if not all(part.isdecimal() for part in text.split(",")):
+        raise argparse.ArgumentTypeError(f"'{text}' is no list of lengths such as 600,0,17")
     return tuple(int(part) for part in text.split(","))
 
 
@@ -170,11 +173,10 @@ def ring_setting(name: str, value: str) -> dict:
     simple = {one for one, default in known.items() if isinstance(default, (int, float, str))} | {"lengths", "parts"}
     if name not in simple - {"dtype"}:
         raise FlashLadderError(f"'{name}' is no setting of this benchmark: {', '.join(sorted(simple - {'dtype'}))}.")
+    if name == "parts":
+        return {name: tuple(value.split(","))}
     try:
-        if name == "lengths":
-            return {name: tuple(int(part) for part in value.split(","))}
-        if name == "parts":
-            return {name: tuple(value.split(","))}
-        return {name: type(known[name])(value)}
-    except ValueError as error:
+        read = numbers if name == "lengths" else size if isinstance(known[name], int) else seconds
+        return {name: read(value)}
+    except argparse.ArgumentTypeError as error:
         raise FlashLadderError(f"{name}={value}: {error}.") from error

@@ -69,7 +69,9 @@ def _run(stage: Stage, rest: list[str]) -> int:
     if not runner.exists():
         raise FlashLadderError(f"{runner} does not exist: run `make stage-{stage.id}`.")
     say(f"Device: {where}")
-    return subprocess.run([str(runner), *rest], env=device.environment(where)).returncode
+    own = [] if any(word.partition("=")[0] == "--dtype" for word in rest) else ["--dtype", stage.measured_dtype]
+    own = own if isinstance(stage, Kernel) else []
+    return subprocess.run([str(runner), *own, *rest], env=device.environment(where)).returncode
 
 
 def _time_streams(stage: Stage, rest: list[str]) -> int:

@@ -32,7 +32,8 @@ class DecodeProblem(Problem):
         super().__post_init__()
         object.__setattr__(self, "lengths", tuple(self.lengths) or (self.Nkv,) * self.B)
         if len(self.lengths) != self.B or not all(0 <= length <= self.Nkv for length in self.lengths):
-            raise FlashLadderError(f"lengths {self.lengths}: {self.B} numbers from 0 to {self.Nkv} are wanted")
+            told = ",".join(map(str, self.lengths))
+            raise FlashLadderError(f"lengths {told}: for each sequence ({self.B}) one is wanted, from 0 to {self.Nkv}")
 
     @property
     def equal_lengths(self) -> bool:

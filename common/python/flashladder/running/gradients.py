@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from flashladder.core.dtypes import HALF_SMALLEST, UNIT_ROUNDOFF, to_bits
+from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
 from flashladder.running.verify import Comparison, Expected, compare_tensor, log_sum_exp, reference, seen_keys
 
@@ -35,6 +36,8 @@ class Part:
 
 def random_inputs(problem: Problem, seed: int = 0) -> dict[str, np.ndarray]:
     """Standard normal Q, K, V and dO, and what a forward stage would make of them."""
+    if problem.Hq % problem.Hkv:
+        raise FlashLadderError(f"Hq must be a multiple of Hkv; they are {problem.Hq} and {problem.Hkv}")
     inputs = problem.random(seed)
     values = np.random.default_rng((seed, 1)).standard_normal(problem.shape("dO"), np.float32)
     return completed(problem, inputs | {"dO": to_bits(values, problem.dtype)})
