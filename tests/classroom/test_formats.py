@@ -269,6 +269,17 @@ def test_points_that_the_assignment_does_not_have_are_refused(small):
         marks.of_result("ada", "ada", small, result)
 
 
+def test_a_hazard_begins_with_its_line_or_with_its_exercise(small):
+    """A hazard in a shipped line has no line of the student's."""
+    name = small.items[0].name
+    grade = {"stage": 5, "refused": "", "first_wrong": "", "technique": [], "isolation": ""}
+    told = {"kind": "shared_race", "exercise": name, "message": "a race"}
+    grade["hazards"] = [told | {"line": 7}, told | {"line": 0}]
+    grade["exercises"] = [{"name": name, "points": 5, "most": 100, "checks": []}]
+    (kernel,) = marks.of_result("ada", "ada", small, {"grades": [grade], "pictures": {}, "key": ""}).kernels
+    assert kernel.hazards == (f"line 7 of {name}: shared_race: a race", f"{name}: shared_race: a race")
+
+
 def test_the_histogram_counts_everybody():
     figure = plot.points([0, 5, 9.99, 10, 55, 100, 100], 100, "Small")
     heights = [bar.get_height() for bar in figure.axes[0].patches]

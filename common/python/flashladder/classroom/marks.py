@@ -147,9 +147,9 @@ def _titles(stage: int) -> dict[str, str]:
 
 
 def _hazard(hazard: dict) -> str:
-    where = f"line {hazard['line']}" if hazard.get("line") else ""
-    of = f" of {hazard['exercise']}" if hazard.get("exercise") else ""
-    return plain(": ".join(filter(None, [where + of, str(hazard.get("kind", "")), str(hazard.get("message", ""))])))
+    line = f"line {hazard['line']}" if hazard.get("line") else ""
+    where = " of ".join(filter(None, [line, str(hazard.get("exercise", ""))]))
+    return plain(": ".join(filter(None, [where, str(hazard.get("kind", "")), str(hazard.get("message", ""))])))
 
 
 def number(points: float) -> str:
