@@ -26,6 +26,9 @@ def test_each_example_shows_its_mistake(examples):
         assert [(one.kind, one.line) for one in report.hazards] == mistakes, report.stderr
         assert {Path(one.file).name for one in report.hazards} <= {f"{name}.cu"}
         warpsim.assert_clean(warpsim.run(examples / f"{name}_mended"))
+    (launch,) = warpsim.run(examples / "sum_of_squares").launches
+    read, write = (one["message"] for one in launch["hazards"])  # at one line, as the page says
+    assert "that thread 16 (warp 0, lane 16) wrote" in read and "may still be reading" in write
 
 
 def test_a_race_in_cub_that_does_no_harm(examples):
@@ -94,29 +97,31 @@ def test_found(warpsim_run):
 """
 
 
-def test_the_plugin_fails_a_test_with_a_hazard(examples, tmp_path):
-    (tmp_path / "test_programs.py").write_text(TESTS.format(folder=examples))
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-c",
-        os.devnull,
-        "--rootdir",
-        tmp_path,
-        tmp_path,
-        "-p",
-        "no:cacheprovider",
-    ]
-    command += ["--warpsim-schedules", "0,1", "--warpsim-sarif", tmp_path / "out.sarif"]
+def run_tests(folder: Path, *options) -> tuple[str, set[str]]:
+    """What pytest says of the tests in a folder, and the kinds in the SARIF file that the plugin writes."""
+    command = [sys.executable, "-m", "pytest", "-c", os.devnull, "--rootdir", folder, folder, "-p", "no:cacheprovider"]
+    command += ["--warpsim-sarif", folder / "out.sarif", *options]
     names = {"warpsim", "warpsim.pytest_plugin"}
     if not any(one.name in names for one in _entry_points()):
         command += ["-p", "warpsim.pytest_plugin"]  # from the repository, where nothing is installed by that name
     done = subprocess.run(command, capture_output=True, text=True)
     assert re.search(r"1 failed, 2 passed", done.stdout), done.stdout + done.stderr
-    assert "sum_of_squares.cu:17: shared_race: read at" in done.stdout
-    kinds = {one["ruleId"] for one in json.loads((tmp_path / "out.sarif").read_text())["runs"][0]["results"]}
+    results = json.loads((folder / "out.sarif").read_text())["runs"][0]["results"]
+    return done.stdout, {one["ruleId"] for one in results}
+
+
+def test_the_plugin_fails_a_test_with_a_hazard(examples, tmp_path):
+    (tmp_path / "test_programs.py").write_text(TESTS.format(folder=examples))
+    said, kinds = run_tests(tmp_path, "--warpsim-schedules", "0,1")
+    assert "sum_of_squares.cu:17: shared_race: read at" in said
+    assert "def assert_clean" not in said and "def run_in_all_orders" not in said, "only the test's own lines"
     assert kinds == {"shared_race", "async_pending"}
+
+
+def test_the_plugin_gathers_what_workers_of_xdist_have_found(examples, tmp_path):
+    pytest.importorskip("xdist")
+    (tmp_path / "test_programs.py").write_text(TESTS.format(folder=examples))
+    assert run_tests(tmp_path, "-n", "2", "-p", "xdist")[1] == {"shared_race", "async_pending"}
 
 
 def _entry_points():

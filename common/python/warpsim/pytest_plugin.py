@@ -15,6 +15,7 @@ from warpsim.report import Report, assert_clean
 from warpsim.running import run
 
 _REPORTS = pytest.StashKey[list[Report]]()
+_LAUNCHES = "warpsim_launches"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -37,6 +38,7 @@ def warpsim_run(request: pytest.FixtureRequest) -> Callable[..., Report]:
     seeds = config.getoption("warpsim_schedules").split(",")
 
     def run_in_all_orders(command, *, clean: bool = True, **options) -> Report:
+        __tracebackhide__ = True  # what a test shows of a failure is its own line and what was found
         chosen = {"device": config.getoption("warpsim_device"), **options}
         orders = [chosen["schedule"]] if "schedule" in chosen else seeds
         reports = []
@@ -51,7 +53,19 @@ def warpsim_run(request: pytest.FixtureRequest) -> Callable[..., Report]:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    file = session.config.getoption("warpsim_sarif")
-    if file:
-        launches = [launch for report in session.config.stash[_REPORTS] for launch in report.launches]
-        file.write_text(json.dumps(Report(launches).to_sarif(session.config.rootpath), indent=1) + "\n")
+    config = session.config
+    file = config.getoption("warpsim_sarif")
+    if not file:
+        return
+    launches = [launch for report in config.stash[_REPORTS] for launch in report.launches]
+    if hasattr(config, "workeroutput"):  # a worker of pytest-xdist: the process that started it writes the file
+        config.workeroutput[_LAUNCHES] = json.dumps(launches)
+    else:
+        file.write_text(json.dumps(Report(launches).to_sarif(config.rootpath), indent=1) + "\n", encoding="utf-8")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node) -> None:
+    """Of pytest-xdist: a worker is done, and handed over what its runs reported."""
+    launches = json.loads(getattr(node, "workeroutput", {}).get(_LAUNCHES, "[]"))
+    node.config.stash[_REPORTS].append(Report(launches))

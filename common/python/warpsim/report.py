@@ -146,6 +146,7 @@ def read(*places: Path | str, returncode: int = 0, stdout: str = "", stderr: str
 
 def assert_clean(report: Report, *, notes: bool = False) -> None:
     """AssertionError unless the report is clean and the program's exit status 0; with notes=True a note is one, too."""
+    __tracebackhide__ = True  # pytest shows who called it
     why = report.why_not_clean
     if not why and notes:
         why = "\n".join(f"{one.where}: note: {one.kind}: {one.message}" for one in report.notes)

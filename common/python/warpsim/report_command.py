@@ -109,7 +109,8 @@ def main(words: list[str] | None = None) -> int:
     except (OSError, ValueError) as error:
         print(f"warpsim-report: {error}", file=sys.stderr)
         return UNUSABLE
-    print(f"warpsim: {len(report.launches)} launches, {_verdict(report)}", file=sys.stderr)
+    launches = len(report.launches)
+    print(f"warpsim: {launches} {'launch' if launches == 1 else 'launches'}, {_verdict(report)}", file=sys.stderr)
     return CLEAN if report.clean else FOUND
 
 

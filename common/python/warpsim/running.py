@@ -63,6 +63,7 @@ def run(
 
     WarpsimError where the program cannot run on the simulator; subprocess.TimeoutExpired after the timeout.
     """
+    __tracebackhide__ = True  # pytest shows who called it
     words = [str(command)] if isinstance(command, (str, Path)) else [str(word) for word in command]
     with tempfile.TemporaryDirectory(prefix="warpsim-") as folder:
         variables = environment(Path(folder) / "%p.json", **{"hazards": "warn"} | settings) | dict(env or {})
