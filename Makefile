@@ -242,7 +242,8 @@ help:
 	  '  make puzzle-05             kernels of ten lines with one idea each; then start, check, hint, solution' \
 	  '  make new STAGE=06          a blank page for a whole kernel: work/06/kernel.cu (GIVE=tiles: not quite blank)' \
 	  '  make check STAGE=06        judge it, part by part (KERNEL=my.cu: another file; PART=scores: one part)' \
-  '  make test                  the tests that this machine can run (about 4 minutes on two cores)' \
+	  '  make build                 the simulator and all stages' \
+	  '  make test                  the tests that this machine can run (about 4 minutes on two cores)' \
 	  '  make test-all              the long ones too (make test-long: those alone)' \
 	  '  make test-simulator        all of the simulator, after a change to it' \
 	  '  make fuzz MINUTES=10       damaged PTX, damaged fat binaries and random kernels against the simulator' \
@@ -256,8 +257,10 @@ help:
 	  '  make stage-08 order        the order of loads and mma in the machine code (no GPU needed)' \
 	  '  make stage-wgmma timeline  when its warps compute, wait and ask: a model (no GPU needed)' \
 	  '  make stage-02 run ARGS="--seq 1024 --heads 4"' \
-  '  make stage-00 run          a program of the host: copies and streams around a kernel' \
-	  '  make bench                 all stages and the peers in one run; writes build/results' \
+	  '  make stage-00 run          a program of the host: copies and streams around a kernel' \
+	  '  make stage-45 run          gradients; stage-54 is of decode, stage-63 of several GPUs' \
+	  '  make bench                 the forward stages and the peers in one run; writes build/results' \
+	  '  make plot                  draw the newest of these beside the recorded results' \
 	  '  make ablations             kernels with one idea changed at a time (GPU)' \
 	  '  make machine-code          record the machine code of the loops over K and V (no GPU needed)' \
 	  '  make stage-12 explain CONFIG="(BF16, 128, ...): ..."    what a configuration does and takes' \

@@ -1,12 +1,20 @@
 """What the tests of grading share: a small assignment, and kernels that are no attention."""
 
+import json
+from dataclasses import asdict
+
 from flashladder.classroom.assignment import Assignment, Item, Sizes
+from flashladder.classroom.grading import Grade
 from flashladder.core.device import Device
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
 from flashladder.ladder.launches import instances
 
 SIMULATOR = Device("sim", None)
+
+
+def as_json(grade: Grade) -> str:
+    return json.dumps(asdict(grade), indent=2, sort_keys=True)
 
 
 def tile(number: int) -> tuple[int, int]:

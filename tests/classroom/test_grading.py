@@ -6,12 +6,12 @@ from dataclasses import asdict, replace
 from types import SimpleNamespace
 
 import pytest
-from graded import SIMULATOR, ZEROS, assignment_for, ragged, tile, tiny
+from graded import SIMULATOR, ZEROS, as_json, assignment_for, ragged, tile, tiny
 from shares import share
 
 from flashladder.classroom import device_code, exercise, isolation, marks, report, trials
 from flashladder.classroom.assignment import Sizes
-from flashladder.classroom.grading import Fact, _mended, _next, as_json, facts_of, grade
+from flashladder.classroom.grading import Fact, _mended, _next, facts_of, grade
 from flashladder.core.device import Device, Gpu, choose, find_gpu
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, simulator_library

@@ -9,14 +9,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from graded import SIMULATOR, ZEROS, assignment_for, tiny
+from graded import SIMULATOR, ZEROS, as_json, assignment_for, tiny
 from shares import share
 
 from flashladder.classroom import device_code, exercise, isolation, trials
 from flashladder.classroom.assignment import Sizes
 from flashladder.classroom.cases import draw
 from flashladder.classroom.device_code import Sandbox
-from flashladder.classroom.grading import as_json, grade
+from flashladder.classroom.grading import grade
 from flashladder.classroom.screening import objections
 from flashladder.core.paths import ROOT
 from flashladder.core.problem import Problem

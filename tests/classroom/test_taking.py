@@ -5,12 +5,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from graded import SIMULATOR, assignment_for
+from graded import SIMULATOR, as_json, assignment_for
 from hostile import ANSWERS, FILE, REPEATED, handed_in
 from shares import share
 
 from flashladder.classroom import check, exercise, taking
-from flashladder.classroom.grading import as_json, grade
+from flashladder.classroom.grading import grade
 from flashladder.classroom.lexing import CODE, COMMENT, STRING, Lines, pieces, without_comments
 from flashladder.classroom.screening import objections
 from flashladder.core.environment import for_python

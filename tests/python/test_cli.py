@@ -146,6 +146,12 @@ def test_two_builds_in_a_folder_come_one_after_the_other(monkeypatch, tmp_path):
                 fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
+def test_make_lists_every_command():
+    (targets,) = re.findall(r"^\.PHONY: help (.*\\\n.*)", (ROOT / "Makefile").read_text(), re.M)
+    told = subprocess.run(["make", "--no-print-directory", "help"], cwd=ROOT, capture_output=True, text=True).stdout
+    assert set(targets.replace("\\", "").split()) <= set(re.findall(r"(?:make|\|) ([\w-]+)", told))
+
+
 def test_an_nvcc_that_is_named_and_not_there_is_told(monkeypatch):
     monkeypatch.setenv("CUDACXX", "/no/such/nvcc")
     with pytest.raises(FlashLadderError, match="CUDACXX=/no/such/nvcc: no such program"):

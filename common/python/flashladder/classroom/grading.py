@@ -434,7 +434,3 @@ def _right_in(sizes: str, judgement: Judgement, line: Lines) -> Fact:
         return Fact(False, "not run, since it ran out of its budget before", wrong.outcome.words)
     details = "" if wrong.trial.public else _told_of(wrong, line, details=True)
     return Fact(False, _told_of(wrong, line), details)
-
-
-def as_json(grade: Grade) -> str:
-    return json.dumps(asdict(grade), indent=2, sort_keys=True)
