@@ -117,7 +117,21 @@ def test_a_damaged_record_is_told_and_stays(content):
     assert done.file().read_text() == content
 
 
-def test_at_the_end_the_parts_on_gradients_and_decode_are_named(capsys):
+def test_who_works_on_gradients_is_told_what_comes_next_there(capsys):
+    first, *others = stages.backward_stages()
+    done.note(first, done.EXERCISE, [exercise.exercises(first)[0].name])
+    following.run()
+    printed = capsys.readouterr().out
+    assert f"Next: stage {first.id}" in printed and f"\n{others[-1].id} " in printed and "\n50 " not in printed
+    for stage in (first, *others):
+        finish(stage.number)
+    following.run()
+    printed = capsys.readouterr().out
+    assert "That is all of this part." in printed and "decode_naive.ipynb" in printed
+    assert "backward_naive.ipynb" not in printed
+
+
+def test_at_the_end_the_other_parts_are_named(capsys):
     for part in following.way():
         finish(part.stage.number)
     following.run()
@@ -126,6 +140,7 @@ def test_at_the_end_the_parts_on_gradients_and_decode_are_named(capsys):
     for part, begins in (
         (stages.backward_stages(), "backward_naive.ipynb"),
         (stages.decode_stages(), "decode_naive.ipynb"),
+        (stages.ring_stages(), "gather.ipynb"),
     ):
         first = following.notebook(part[0])
         assert first.endswith(begins) and first in printed

@@ -53,8 +53,21 @@ class Part:
 
 
 def way() -> list[Part]:
-    """All stages in their order."""
-    return [Part(stage, tuple(_steps(stage))) for stage in stages.every_stage()]
+    """All stages of the ladder in their order, then those of each other part in which something is begun."""
+    found = [Part(stage, tuple(_steps(stage))) for stage in stages.every_stage()]
+    for _, several in _other_parts():
+        parts = [Part(stage, tuple(_steps(stage))) for stage in several]
+        found += parts if any(part.begun for part in parts) else []
+    return found
+
+
+def _other_parts() -> tuple[tuple[str, tuple[Stage, ...]], ...]:
+    """What each is, and its stages."""
+    return (
+        ("computes gradients", stages.backward_stages()),
+        ("is of decode", stages.decode_stages()),
+        ("is for several GPUs", stages.ring_stages()),
+    )
 
 
 def current(way: list[Part]) -> Part | None:
@@ -63,7 +76,7 @@ def current(way: list[Part]) -> Part | None:
     sent back to them."""
     begun = [number for number, part in enumerate(way) if part.begun]
     first = begun[-1] if begun else next(number for number, part in enumerate(way) if not part.stage.is_branch)
-    return next((part for part in way[first:] if part.left or not part.begun), None)
+    return next((part for part in way[first:] if part.left), None)
 
 
 def next_stop(way: list[Part]) -> Part | None:
@@ -71,7 +84,7 @@ def next_stop(way: list[Part]) -> Part | None:
     now = current(way)
     if now is None or now.stage.core:
         return None
-    return next((part for part in way[way.index(now) :] if part.stage.core and (part.left or not part.begun)), None)
+    return next((part for part in way[way.index(now) :] if part.stage.core and part.left), None)
 
 
 def notebook(stage: Stage) -> str:
@@ -122,10 +135,11 @@ def run() -> int:
     say(f"{len(finished)} of {plural(len(steps), 'step')} done: about {spent}.")
     part = current(every)
     if part is None:
-        say(coloured("That is all of the ladder.", "green"))
-        for what, part in (("computes gradients", stages.backward_stages()), ("is of decode", stages.decode_stages())):
-            for stage in part[:1]:
-                say(f"A part of its own {what}: it begins with {notebook(stage)}.")
+        shown = [part.stage for part in every]
+        say(coloured(f"That is all of {'this part' if shown[-1] in stages.other_parts() else 'the ladder'}.", "green"))
+        for what, several in _other_parts():
+            if several and several[0] not in shown:
+                say(f"A part of its own {what}: it begins with {notebook(several[0])}.")
     else:
         _tell_next(part)
         _tell_stop(next_stop(every))
