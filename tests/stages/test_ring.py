@@ -99,6 +99,8 @@ def test_from_one_array_and_back():
     assert one.compared(problem, problem.rounded({"Q": Q, "K": K, "V": V}), result)
     with pytest.raises(FlashLadderError, match="Stage 02 is for one GPU"):
         flashladder.run_ring("online_softmax", Q, K, V)
+    with pytest.raises(FlashLadderError, match="ranks must be at least 1; it is 0"):
+        flashladder.run_ring(one.slug, Q, K, V, ranks=0, layout="bnhd")
 
 
 # ---- order ----

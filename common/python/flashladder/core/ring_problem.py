@@ -23,6 +23,8 @@ class RingProblem(Problem):
         super().__post_init__()
         if self.Nq != self.Nkv:
             raise FlashLadderError(f"one sequence has as many keys as queries; Nq is {self.Nq} and Nkv {self.Nkv}")
+        if self.ranks < 1:
+            raise FlashLadderError(f"ranks must be at least 1; it is {self.ranks}")
 
     def of_rows(self, rows: int, layout: str = "") -> Problem:
         """As a forward problem with so many rows of each tensor."""
