@@ -258,6 +258,15 @@ def test_heads_divided_by_their_lengths(one, shares):
 
 
 @EACH
+def test_without_a_gpu_the_bench_command_counts_all_that_are_named(one, capsys, monkeypatch):
+    monkeypatch.setenv("FLASHLADDER_DEVICE", "sim")
+    named = [stage for stage in (stages.previous_of(one), one) if stage]
+    other_parts.bench_decode(one, [stage.slug for stage in named])
+    rows = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line.startswith("5")]
+    assert rows == [stage.name for stage in named]
+
+
+@EACH
 def test_the_run_command(one, capsys):
     words = "--batch 2 --heads 4 --heads-kv 2 --seq 2 --seq-kv 90 --dim 64 --dtype fp16 --layout bnhd --lengths 90,33"
     assert other_parts.run_decode(one, words.split()) == 0

@@ -107,16 +107,16 @@ def lengths(text: str) -> tuple[int, ...]:
 
 
 def bench_decode(stage: Decode, rest: list[str]) -> None:
-    """Microseconds beside the peers and beside reading on a GPU; on the simulator its counters. rest: other decode
-    stages, which are timed in the same run."""
-    every = {one.number for one in (stage, *others_of(stage, rest))}
+    """Microseconds beside the peers and beside reading on a GPU; on the simulator counters. rest: other decode stages,
+    which are timed, or counted, in the same run."""
+    every = sorted({one.number for one in (stage, *others_of(stage, rest))})
     where = device.choose(stage.min_compute)
     if where.kind == "gpu":
-        decode_bench.run_bench(decode_bench.Settings(stages=tuple(sorted(every))), where)
+        decode_bench.run_bench(decode_bench.Settings(stages=tuple(every)), where)
         return
     say(f"Device: {where}. It has no time to measure: these are counters.")
-    total = counters.totals(stage.run(stage.usual(), device="sim").report)
-    show_counters(f"{stage.usual()}; by warp, summed over all launches", [(stage.name, total)])
+    sums = [(one.name, counters.totals(one.run(stage.usual(), device="sim").report)) for one in map(entry, every)]
+    show_counters(f"{stage.usual()}; by warp, summed over all launches", sums)
 
 
 # ---- several GPUs ----
