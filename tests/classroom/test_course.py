@@ -251,7 +251,22 @@ def test_on_request_no_name_is_in_the_reports(graded):
     for file in out.rglob("*"):
         if file.is_file() and file.suffix in (".md", ".html", ".csv", ".xml") and file.name != "pseudonyms.csv":
             assert not re.search(r"\b(ada|ben|cho)\b", file.read_text()), file
-    assert set(graded(with_deadline(""), Options(pseudonyms=True))[1]) == set(rows), "the same in every run"
+    summary, again, _ = graded(with_deadline(""), Options(pseudonyms=True))
+    assert set(again) == set(rows), "the same in every run"
+    assert summary.earlier == []
+
+
+@pytest.mark.long
+def test_what_earlier_runs_left_under_names_is_told(graded):
+    _, _, out = graded(with_deadline(""))
+    (out / "similar.md").write_text("ada and ben")
+    (out / "instructor").mkdir(exist_ok=True)
+    (out / "instructor/zoe.md").write_text("zoe")  # who has withdrawn
+    assert graded(with_deadline(""))[0].earlier == ["instructor/zoe.md"]
+    summary, *_ = graded(with_deadline(""), Options(pseudonyms=True))
+    assert {"students/ada", "students/ben", "students/cho", "instructor/zoe.md", "similar.md"} <= set(summary.earlier)
+    assert not any("student-" in one for one in summary.earlier)
+    assert "remove what nobody is to see:\n  instructor/" in "\n".join(summary.words())
 
 
 def test_answers_that_are_alike_are_hints_and_no_verdict(graded):

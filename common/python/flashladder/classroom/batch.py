@@ -37,6 +37,7 @@ class Summary:
     nobodys: list[str] = field(default_factory=list)  # corrections and extensions for who has handed in nothing
     without_row: list[str] = field(default_factory=list)  # submissions that belong to nobody of the roster
     without_submission: list[str] = field(default_factory=list)  # of the roster
+    earlier: list[str] = field(default_factory=list)  # reports that an earlier run wrote, under other names
 
     def words(self) -> list[str]:
         known = f"{self.known} graded before"
@@ -49,6 +50,7 @@ class Summary:
             ("A correction or an extension for somebody who has no submission", self.nobodys),
             ("Submissions of nobody in the roster: their points are in class.csv alone", self.without_row),
             ("In the roster, and without a submission", self.without_submission),
+            ("Left by earlier runs under other names: remove what nobody is to see", self.earlier),
         ):
             said += [f"{title}:", *(f"  {line}" for line in lines)] if lines else []
         return said
@@ -167,9 +169,18 @@ def grade_class(
         pairs = alike.pairs()
         shown = [replace(one, students=tuple(hidden.get(name, name) for name in one.students)) for one in pairs]
         write(out / "similar.md", similarity.markdown(assignment.title, shown))
+    summary.earlier = _of_earlier_runs(out, {hidden.get(one, one) for one in paths})
+    if hidden and not alike and (out / "similar.md").exists():
+        summary.earlier.append("similar.md")
     summary.retried.sort()
     summary.ungraded.sort()
     return summary
+
+
+def _of_earlier_runs(out: Path, names: set[str]) -> list[str]:
+    """Reports that are of none of these names."""
+    there = [*(out / "students").iterdir(), *(out / "instructor").glob("*.md")]
+    return sorted(str(one.relative_to(out)) for one in there if one.name.removesuffix(".md") not in names)
 
 
 def _lateness(assignment: Assignment, identity: str, path: Path, options: Options, summary: Summary) -> late.Lateness:
