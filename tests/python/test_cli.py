@@ -203,6 +203,12 @@ def test_settings_of_bench_that_mean_nothing_are_refused(capsys):
             cli.settings_of(cli.make_parser().parse_args(["bench", option, value]))
 
 
+def test_all_stages_are_listed(capsys):
+    assert cli.main(["stages"]) == 0
+    rows = [line.split()[0] for line in capsys.readouterr().out.splitlines() if re.match(r"\d\d ", line)]
+    assert rows == [stage.id for stage in stages.all_parts()]
+
+
 def test_a_seed_below_0_is_refused_in_words(capsys):
     for call in (
         lambda: cli.main(["run", "05", "--seed", "-1"]),
