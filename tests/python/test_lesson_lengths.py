@@ -1,6 +1,7 @@
 """Lessons stay short enough to be read: words of cards, core paths and notes, and the minutes that a lesson says."""
 
 import dataclasses
+import re
 
 import pytest
 
@@ -18,6 +19,12 @@ NOTEBOOKS = {file.stem for file in notebook_format.files()}
 def test_a_lesson_is_short(stage):
     faults = lengths.of(stage).faults()
     assert not faults, "\n".join(faults)
+
+
+@pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.name)
+def test_a_card_says_how_long_the_lesson_takes(stage):
+    card = (stage.folder / "README.md").read_text()
+    assert re.findall(r"\*\*Lesson:\*\*[^,]*,\s(\d+)\sminutes", card) == [str(stage.minutes)]
 
 
 @pytest.mark.parametrize("stage", [one for one in STAGES if one.name in NOTEBOOKS], ids=lambda stage: stage.name)

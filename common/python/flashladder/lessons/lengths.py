@@ -65,8 +65,8 @@ class Lengths:
                 f'{notebook} has {self.code_cells} code cells before "{sections.DEEPER}"; the core path has at most '
                 f"{MOST['code cells']}"
             )
-        wanted = self.stage.data.get("minutes")
-        if wanted is not None and wanted != self.minutes:
+        wanted = self.stage.minutes
+        if self.minutes and self.minutes != wanted:
             found.append(f"{notebook}: its sections take {self.minutes} minutes together; stage.toml says {wanted}")
         return found
 
