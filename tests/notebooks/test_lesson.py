@@ -363,6 +363,12 @@ def test_try_it_counts_a_change(lesson, capsys):
         lesson.try_it(("no such text", ""))
 
 
+def test_try_it_without_pairs_says_how_they_are_written(lesson):
+    for changes in ((), ("c ^ row % 8", "c ^ row % 4"), (("c ^ row % 8",),)):
+        with pytest.raises(FlashLadderError, match="goes in pairs"):
+            lesson.try_it(*changes)
+
+
 def test_what_is_shown_has_no_places_of_this_machine():
     shown = display.message(f"at {notebook_format.ROOT}/stages/x.cu:3 and {notebook_format.ROOT}")
     assert repr(shown) == "at stages/x.cu:3 and ."

@@ -6,6 +6,7 @@ import pytest
 from chosen import of_chosen
 from queued import each
 
+from flashladder import lessons
 from flashladder.core.device import choose, cudart
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
@@ -140,8 +141,14 @@ def test_no_stage_refuses_a_problem_of_the_demo():
     (("backward_naive", "computes gradients"), ("split_kv", "is of decode"), ("ring", "is for several GPUs")),
 )
 def test_a_forward_command_says_why_it_is_not_for_a_stage_of_another_part(slug, what):
-    with pytest.raises(FlashLadderError, match=f"{what}, and this is for stages that compute attention"):
+    with pytest.raises(FlashLadderError, match=f"{what}, and this is for stages that compute attention") as refused:
         stages.get(slug)
+    stage = stages.entry(slug)
+    assert f"flashladder.lessons.{stage.LESSON}({stage.number})." in str(refused.value)
+    assert getattr(lessons, stage.LESSON)(stage.number).stage == stage
+    other = lessons.RingLesson if stage.LESSON != "RingLesson" else lessons.DecodeLesson
+    with pytest.raises(FlashLadderError, match=rf"use flashladder.lessons.{stage.LESSON}\({stage.number}\)\."):
+        other(stage.number)
     assert stages.entry(slug) not in stages.every_stage()
 
 

@@ -13,6 +13,7 @@ from flashladder.running.verify import Comparison
 class Backward(WithKernel):
     KIND = "backward"
     WHAT = "computes gradients"
+    LESSON = "BackwardLesson"
 
     def random_inputs(self, problem: Problem, seed: int = 0) -> dict[str, np.ndarray]:
         return gradients.random_inputs(problem, seed)

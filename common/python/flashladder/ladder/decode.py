@@ -19,6 +19,7 @@ from flashladder.running.verify import Comparison
 class Decode(WithKernel):
     KIND = "decode"
     WHAT = "is of decode"
+    LESSON = "DecodeLesson"
 
     def wanted(self, problem: Problem, inputs: dict[str, np.ndarray]) -> tuple[tuple, tuple]:
         return decoding.expected(problem, inputs)

@@ -51,6 +51,7 @@ class WithKernel(Stage):
 
     KIND: ClassVar[str]  # of running.job.KINDS
     WHAT: ClassVar[str]  # what such a stage does, after its number
+    LESSON: ClassVar[str] = "Lesson"  # of flashladder.lessons
     RUNS: ClassVar[int] = 2  # of a changed kernel on one workspace: what one leaves in it shows in the next
 
     def random_inputs(self, problem: Problem, seed: int = 0) -> dict[str, np.ndarray]:

@@ -34,6 +34,7 @@ def library_of(slug: str) -> Path:
 class Ring(WithKernel):
     KIND = "ring"
     WHAT = "is for several GPUs"
+    LESSON = "RingLesson"
 
     @property
     def by_another_stage(self) -> bool:

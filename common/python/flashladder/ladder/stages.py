@@ -110,7 +110,8 @@ def get(which: Stage | int | str) -> Kernel:
     if isinstance(stage, WithKernel) and not isinstance(stage, Kernel):
         raise FlashLadderError(
             f"Stage {stage.id} {stage.WHAT}, and this is for stages that compute attention: use "
-            f"`make stage-{stage.id} run`, test, bench or break."
+            f"`make stage-{stage.id} run`, test, bench or break, and in a notebook "
+            f"flashladder.lessons.{stage.LESSON}({stage.number})."
         )
     if not isinstance(stage, Kernel):
         raise FlashLadderError(

@@ -29,7 +29,8 @@ class _PartLesson(Lesson):
     def _find(self, which: stages.Stage | int | str) -> WithKernel:
         stage = stages.entry(which)
         if not isinstance(stage, self.PART):
-            raise FlashLadderError(f"Stage {stage.id} {self.IS_NOT}: use flashladder.lessons.Lesson({stage.id}).")
+            right = f"{stage.LESSON}({stage.number})" if isinstance(stage, WithKernel) else "HostLesson()"
+            raise FlashLadderError(f"Stage {stage.id} {self.IS_NOT}: use flashladder.lessons.{right}.")
         return stage
 
     def break_it(self, name: str) -> None:

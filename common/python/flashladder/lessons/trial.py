@@ -23,8 +23,8 @@ from warpsim.counters import by_name
 def changed_kernel(stage: stages.Stage, changes: Sequence[tuple[str, str]]) -> Path:
     """A copy of the kernel with each (old, new) replaced everywhere; FlashLadderError where old is not there."""
     text = stage.kernel.read_text()
-    if not changes:
-        raise FlashLadderError('Nothing to change: give pairs such as ("c ^ row % 8", "c ^ row % 4").')
+    if not changes or not all(isinstance(one, (tuple, list)) and len(one) == 2 for one in changes):
+        raise FlashLadderError('What to change goes in pairs: try_it(("c ^ row % 8", "c ^ row % 4")), for example.')
     for old, new in changes:
         if old not in text:
             raise FlashLadderError(f"stages/{stage.name}/kernel.cu does not contain: {old}")
