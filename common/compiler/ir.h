@@ -24,7 +24,6 @@ struct Type {
     std::vector<const Type *> elements = {};
 
     bool is_float() const { return kind >= Kind::half && kind <= Kind::real; }
-    bool is_scalar() const { return kind >= Kind::integer && kind <= Kind::pointer; }
     bool is_aggregate() const { return kind >= Kind::vector && kind <= Kind::structure; }
     const Type *element(uint64_t index) const { return kind == Kind::structure ? elements.at(index) : elements[0]; }
     uint64_t elements_count() const { return kind == Kind::structure ? elements.size() : count; }

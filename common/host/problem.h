@@ -18,9 +18,8 @@ struct Problem {
     bool causal = false;
     float scale = 0.0f;  // 0: 1 / sqrt(d_head)
 
-    size_t q_elements() const { return size_t(B) * Hq * Nq * d_head; }     // of Q and of O
-    size_t rows() const { return size_t(B) * Hq * Nq; }                    // of Q, of all heads
-    size_t kv_elements() const { return size_t(B) * Hkv * Nkv * d_head; }  // of K and of V
+    size_t q_elements() const { return size_t(B) * Hq * Nq * d_head; }  // of Q and of O
+    size_t rows() const { return size_t(B) * Hq * Nq; }                 // of Q, of all heads
     // Where element (b, h, n, 0) of Q or O (K or V) lies.
     size_t q_offset(int b, int h, int n) const { return offset(b, h, n, Hq, Nq); }
     size_t kv_offset(int b, int h, int n) const { return offset(b, h, n, Hkv, Nkv); }
