@@ -67,6 +67,9 @@ static int multiprocessors_asked_for() {
 }
 
 FlashStatus check_device(const Limits &limits) {
+    // WARPSIM_DEVICE has the simulator play a device that is too old.
+    const char *way = std::getenv("WARPSIM_DEVICE") ? "the simulator runs it without WARPSIM_DEVICE"
+                                                    : "FLASHLADDER_DEVICE=sim runs it on the simulator";
     int device = 0, major = 0, minor = 0;
     cudaError_t error = cudaGetDevice(&device);
     if (error == cudaSuccess) error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
@@ -74,16 +77,15 @@ FlashStatus check_device(const Limits &limits) {
     if (error != cudaSuccess) return cuda_failure("no usable CUDA device", error);
     if (10 * major + minor < limits.min_compute) {
         return fail(FLASH_DEVICE_TOO_OLD,
-                    "stage '%s' needs compute capability %d.%d or newer; this device has %d.%d (FLASHLADDER_DEVICE=sim "
-                    "runs it on the simulator)",
-                    limits.title, limits.min_compute / 10, limits.min_compute % 10, major, minor);
+                    "stage '%s' needs compute capability %d.%d or newer; this device has %d.%d (%s)", limits.title,
+                    limits.min_compute / 10, limits.min_compute % 10, major, minor, way);
     }
     if (limits.specific && 10 * major + minor != limits.min_compute) {
         return fail(
             FLASH_UNSUPPORTED,
             "stage '%s' needs compute capability %d.%d and no other: it has instructions that no other GPU has; "
-            "this device has %d.%d (FLASHLADDER_DEVICE=sim runs it on the simulator)",
-            limits.title, limits.min_compute / 10, limits.min_compute % 10, major, minor);
+            "this device has %d.%d (%s)",
+            limits.title, limits.min_compute / 10, limits.min_compute % 10, major, minor, way);
     }
     if (multiprocessors_asked_for() < 0) {
         return fail(FLASH_INVALID_ARGUMENT, "FLASHLADDER_MULTIPROCESSORS=%s: set a whole number from 1 to 1048576",

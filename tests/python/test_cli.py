@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import json
 import os
 import re
 import resource
@@ -177,6 +178,12 @@ def test_a_build_goes_over_to_another_nvcc(monkeypatch, tmp_path, capsys):
     monkeypatch.delenv("CUDACXX")
     build.configure()
     assert capsys.readouterr().out == "", "it serves"
+    mine.write_text("#!/bin/sh\necho Cuda compilation tools, release 12.4, V12.4.131\n")
+    monkeypatch.setenv("CUDACXX", str(mine))
+    build.configure()
+    assert f"CUDACXX={mine} is no nvcc of CUDA 13 or newer: {usual} is taken." in capsys.readouterr().out
+    monkeypatch.delenv("CUDACXX")
+    (tmp_path / "build/build-info.json").write_text(json.dumps(build.info() | {"nvcc": str(mine)}))
     mine.unlink()
     build.configure()
     assert build.info()["nvcc"] == str(toolchain.require_nvcc()) != str(mine)

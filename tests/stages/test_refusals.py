@@ -207,5 +207,6 @@ def test_old_device(stage, small):
     with pytest.raises(StageError) as caught:
         run_problem(stage, small, device="sim", environment={"WARPSIM_DEVICE": "sm_75"})
     words = f"needs compute capability {stage.min_compute / 10} or newer; this device has 7.5"
+    words += " (the simulator runs it without WARPSIM_DEVICE)"
     answer = {"code": caught.value.code, "message": str(caught.value)}
     check_refusal(stage, "a device of compute capability 7.5", answer, TOO_OLD, words)

@@ -10,7 +10,7 @@ from flashladder.commands.stage import VERBS
 from flashladder.core import device
 from flashladder.core.dtypes import FROBENIUS_LIMIT
 from flashladder.core.paths import build_directory, stage_runner
-from flashladder.ladder import kernels, stages
+from flashladder.ladder import kernels
 from flashladder.ladder.run import describe
 from flashladder.running.job import hazard_first
 
@@ -80,11 +80,9 @@ def test_right_result(stage, small, dtype, layout):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ("naive", "fp8"))
-def test_make_runs_a_stage_with_a_type_that_it_takes(name, capfd):
+def test_make_runs_a_stage_with_a_type_that_it_takes(stage, small, capfd):
     """Without --dtype: bf16, or what it takes in its place."""
-    stage = stages.get(name)
-    assert VERBS[type(stage)]["run"].do(stage, ["--seq", "128", "--heads", "1"]) == RIGHT
+    assert VERBS[type(stage)]["run"].do(stage, [str(word) for word in small]) == RIGHT
     assert f", {stage.measured_dtype} " in capfd.readouterr().out
 
 

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -78,8 +79,12 @@ def configure(extra: list[str] = ()) -> None:
     ninja = toolchain.require("ninja", "Install it, e.g. `pip install ninja`.")
     toolchain.require_host_compiler()
     build.mkdir(parents=True, exist_ok=True)
+    env = _environment()
+    named = os.environ.get("CUDACXX")
+    if named and os.path.realpath(shutil.which(named)) != os.path.realpath(env["CUDACXX"]):
+        say(f"CUDACXX={named} is no nvcc of CUDA 13 or newer: {env['CUDACXX']} is taken.")
     command = [cmake, "-S", str(ROOT), "-B", str(build), "-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}", *extra]
-    done = subprocess.run(command, env=_environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    done = subprocess.run(command, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     (build / "build.log").write_text(done.stdout)
     if done.returncode:
         _fail("Configuring", done.stdout)
