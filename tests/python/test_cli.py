@@ -159,6 +159,7 @@ def test_an_nvcc_that_is_named_and_not_there_is_told(monkeypatch):
         toolchain.find_nvcc()
 
 
+@pytest.mark.long
 def test_a_build_goes_over_to_another_nvcc(monkeypatch, tmp_path, capsys):
     """To one that CUDACXX names, and to the one that is left where the build's own has gone. CMake itself stays with
     the first, which then fails."""
