@@ -22,8 +22,9 @@ constexpr unsigned kMostReaders = 8;  // teams that are kept for a line that nob
 void GlobalConflicts::add_as_seen(const GlobalShadow &team, const GlobalLine &mine, GlobalRecord record) {
     if (record.flags & kGlobalTeam) record.flags &= kGlobalWrites;
     const uint64_t checked = is_plain_read(record.flags) ? team.checked_later(mine, record) : 0;
+    if (checked) checked_.insert(record.op);
+    if (!record.is_new) return;
     if (checked) {
-        checked_.insert(record.op);
         GlobalRecord strong = record;
         strong.mask = checked;
         strong.flags = kGlobalStrong;
@@ -135,7 +136,6 @@ void GlobalConflicts::add(GlobalShadow &team, const GlobalLine &mine, GlobalLine
                 known.flags != kept.flags || !known.same_lanes(kept) || (known.mask & ~kept.mask)) {
                 continue;
             }
-            if (known.stamp == kept.stamp && known.mask == kept.mask) kept.turn = known.turn;  // no later one
             const uint32_t next = known.next, payload = known.payload;
             known = std::move(kept);
             known.next = next;
@@ -178,6 +178,7 @@ void GlobalConflicts::hand_in(GlobalShadow &team, const std::function<void(const
         std::reverse(order_.begin(), order_.end());
         seen_.clear();
         for (uint32_t n : order_) add_as_seen(team, mine, team.record(n));
+        for (uint32_t n : order_) team.record(n).is_new = false;
         for (const GlobalRecord &record : seen_)
             if (record.mask & all.rivals(record.flags)) check(team, mine, all, record, found);
         for (const GlobalRecord &record : seen_) add(team, mine, all, record);

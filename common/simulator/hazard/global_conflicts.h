@@ -39,7 +39,8 @@ class GlobalConflicts {
         uint64_t address = 0;
         bool both_read_and_write = false, same_value = false, noncoherent = false;
     };
-    // Adds what has changed since the team was last here. Calls found for the conflicts with other teams; it may throw.
+    // Adds the accesses since the team was last here: an older one has met all that came before it, and meets what comes
+    // later when that is handed in. Calls found for the conflicts with other teams; it may throw.
     void hand_in(GlobalShadow &, const std::function<void(const Conflict &)> &found);
     void forget(uint64_t address, uint64_t bytes, unsigned line_shift);
 

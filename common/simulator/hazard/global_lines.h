@@ -46,6 +46,7 @@ struct GlobalRecord {
     uint16_t agent = 0;
     uint8_t flags = 0, first_lane = 0, log = 0;
     LaneForm form = LaneForm::single;
+    bool is_new = true;  // there was such an access since its team has handed in
 
     // The lanes that have granule k: one, or those of `lanes`.
     uint32_t lanes_at(unsigned k) const {

@@ -180,7 +180,8 @@ void GlobalShadow::add(GlobalLine &line, const GlobalRecord &record) {
         GlobalRecord &known = records_[number];
         if (known.op == record.op && known.agent == record.agent && known.flags == record.flags &&
             known.knowledge == record.knowledge && known.same_lanes(record) &&
-            (known.stamp == record.stamp || !(known.mask & ~record.mask))) {
+            ((known.stamp == record.stamp && known.is_new) || !(known.mask & ~record.mask))) {
+            known.is_new = true;
             known.mask |= record.mask;
             known.stamp = record.stamp;
             return;

@@ -59,7 +59,7 @@ class GlobalShadow {
     unsigned line_shift() const { return granule_shift_ + 6; }
     std::vector<uint32_t> &changed() { return changed_; }  // numbers of lines
     GlobalLine &line(uint32_t number) { return table_.lines()[number]; }
-    const GlobalRecord &record(uint32_t number) const { return records_[number]; }
+    GlobalRecord &record(uint32_t number) { return records_[number]; }
     const std::byte *payload(const GlobalLine &line) const {
         return line.payload ? payloads_.data() + (size_t(line.payload - 1) << line_shift()) : nullptr;
     }
