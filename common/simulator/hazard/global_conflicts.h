@@ -1,9 +1,11 @@
 // Conflicts in global memory between the teams (blocks or clusters) of one launch. Teams hand in what they touched:
 // each once, in the order of the grid, where the kernel's blocks do not communicate; else whenever they have had their
-// turn. Two accesses of one byte by different teams conflict if at least one writes, neither knew of the other
-// (Knowledge), and they are not both strong in a scope that has both. A read through the
-// non-coherent cache of what another team has written is a hazard though they are ordered: that cache need not see the
-// write. Two exceptions, for what programs rely on and devices keep:
+// turn. Two hazards are found:
+//  - global_race: two accesses of one byte by different teams, at least one of which writes, neither of which knew of
+//    the other (Knowledge), and which are not both strong in a scope that has both.
+//  - noncoherent_read: a read through the non-coherent cache of what another team has written, though they are ordered:
+//    that cache need not see the write.
+// Two exceptions, for what programs rely on and devices keep:
 //  - A team that has updated a place atomically may then use it by plain accesses: its update has seen those before.
 //    The last block of a reduction resets the counter so.
 //  - Bytes that one team has read may be overwritten by another that has since looked at what the first one stored by a
@@ -39,8 +41,8 @@ class GlobalConflicts {
         uint64_t address = 0;
         bool both_read_and_write = false, same_value = false, noncoherent = false;
     };
-    // Adds the accesses since the team was last here: an older one has met all that came before it, and meets what comes
-    // later when that is handed in. Calls found for the conflicts with other teams; it may throw.
+    // Adds the accesses since the team was last here: an older one has met all that came before it, and meets what
+    // comes later when that is handed in. Calls found for the conflicts with other teams; it may throw.
     void hand_in(GlobalShadow &, const std::function<void(const Conflict &)> &found);
     void forget(uint64_t address, uint64_t bytes, unsigned line_shift);
 

@@ -90,8 +90,9 @@ class LaunchOrder {
     // Compares it with those that it is not ordered with, and keeps it. What is said names the device where there are
     // several.
     std::vector<HazardRecord> add(const Runtime &, Touched);
-    // Of a copy, a fill, a free or an allocation: says the conflicts, and that they are an error. One that writes an element's bytes
-    // sets a flag: who reads it at system scope and acquires comes after all that the stream has done before.
+    // Of a copy, a fill, a free or an allocation: says the conflicts, and that they are an error. One that writes an
+    // element's bytes sets a flag: who reads it at system scope and acquires comes after all that the stream has done
+    // before.
     void add_regions(Runtime &, Touched, const std::vector<TouchedRegion> &);
     // Forgets what nothing that can still come is unordered with: for its mark is_ordered_with_all answers true.
     // nothing_runs: no launch has paused, so that what was released before the last of them matters no more, either.
