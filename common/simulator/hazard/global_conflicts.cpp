@@ -54,10 +54,12 @@ bool GlobalConflicts::same_value(const GlobalShadow &team, const GlobalLine &min
     return std::memcmp(here + at, there + at, size_t(1) << shift) == 0;
 }
 
-void GlobalConflicts::strong_access(uint64_t team, bool reads, bool writes) {
+void GlobalConflicts::strong_access(uint64_t team, bool reads, bool writes, uint32_t published) {
     StrongTurns &turns = strong_[team];
     if (reads) turns.last_read = turn_;
-    if (writes && (turns.writes.empty() || turns.writes.back() != turn_)) turns.writes.push_back(turn_);
+    if (!writes) return;
+    if (turns.writes.empty() || turns.writes.back().second != turn_) turns.writes.push_back({0, turn_});
+    turns.writes.back().first = published;
 }
 
 // Has the team made a strong read after a strong write that the other team made after that read of its?
@@ -65,8 +67,8 @@ bool GlobalConflicts::looked_since(uint64_t team, const Record &then) const {
     const auto theirs = strong_.find(then.team), ours = strong_.find(team);
     if (theirs == strong_.end() || ours == strong_.end()) return false;
     const auto &writes = theirs->second.writes;
-    const auto after = std::lower_bound(writes.begin(), writes.end(), then.turn);
-    return after != writes.end() && ours->second.last_read > *after;
+    const auto after = std::upper_bound(writes.begin(), writes.end(), std::pair{then.published, ~uint64_t{0}});
+    return after != writes.end() && ours->second.last_read > after->second;
 }
 
 // A look before an update, which this team did not make since it saw that it need not.
@@ -125,7 +127,6 @@ void GlobalConflicts::add(GlobalShadow &team, const GlobalLine &mine, GlobalLine
     static_cast<GlobalRecord &>(kept) = record;
     kept.team = team.team();
     kept.era = team.era();
-    kept.turn = turn_;
     if (communicates_) {
         kept.known = team.order().knowledge(record.knowledge);
         const bool only_read = !(flags & kGlobalWrites) && !(all.granules[1] | all.granules[3]);

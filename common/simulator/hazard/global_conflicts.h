@@ -18,6 +18,7 @@
 #include <functional>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "hazard/global_lines.h"
@@ -54,15 +55,14 @@ class GlobalConflicts {
                 visit(line.key, records_[number]);
     }
 
-    // A team, which has the turn, has made a strong access.
-    void strong_access(uint64_t team, bool reads, bool writes);
+    // A team, which has the turn, has made a strong access; published: its strong writes so far, with this one.
+    void strong_access(uint64_t team, bool reads, bool writes, uint32_t published);
 
     ReleasedAt released;  // at flags and counters, for GridOrder
 
   private:
     struct Record : GlobalRecord {
         uint64_t team = 0;
-        uint64_t turn = 0;              // in which it was handed in
         uint32_t era = 0, payload = 0;  // payload: number of the line's values, 0: none
         uint64_t valued = 0;
         Knowledge known;
@@ -82,7 +82,7 @@ class GlobalConflicts {
     const bool communicates_;
     uint64_t turn_ = 1;
     struct StrongTurns {
-        std::vector<uint64_t> writes;  // turns
+        std::vector<std::pair<uint32_t, uint64_t>> writes;  // how many there were by the end of a turn, and the turn
         uint64_t last_read = 0;
     };
     std::unordered_map<uint64_t, StrongTurns> strong_;  // by team

@@ -43,6 +43,7 @@ struct GlobalRecord {
     uint32_t next = 0;       // in the line's list; 0: none
     uint32_t lanes = 0;
     int32_t begin = 0;
+    uint32_t published = 0;  // strong writes that the team had made before it
     uint16_t agent = 0;
     uint8_t flags = 0, first_lane = 0, log = 0;
     LaneForm form = LaneForm::single;

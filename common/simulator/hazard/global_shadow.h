@@ -51,6 +51,8 @@ class GlobalShadow {
     std::vector<Early> &early() { return early_; }
 
     GridOrder &order() { return order_; }
+    void strong_write() { ++published_; }
+    uint32_t published() const { return published_; }
 
     // For GlobalConflicts.
     uint64_t team() const { return team_; }
@@ -97,6 +99,7 @@ class GlobalShadow {
     unsigned warps_of_block_ = 1, granule_shift_ = 2;
     bool communicates_ = false;
     GridOrder order_;
+    uint32_t published_ = 0;  // strong writes so far
     LineTable table_;
     std::vector<GlobalRecord> records_;  // [0] is none
     std::vector<std::byte> payloads_;    // a line's bytes each
