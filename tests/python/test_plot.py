@@ -1,6 +1,7 @@
 """Pictures say what the data say, and the same data give the same file."""
 
 import itertools
+import json
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from matplotlib.patches import Rectangle  # noqa: E402
 
 from flashladder import plot  # noqa: E402
 from flashladder.core.errors import FlashLadderError  # noqa: E402
-from flashladder.core.paths import simulator_library, stage_library  # noqa: E402
+from flashladder.core.paths import ROOT, simulator_library, stage_library  # noqa: E402
 from flashladder.core.problem import Problem  # noqa: E402
 from flashladder.ladder import mistakes, stages  # noqa: E402
 from flashladder.ladder.run import run_problem  # noqa: E402
@@ -110,6 +111,15 @@ def test_access_that_does_not_exist_names_the_lines():
 def test_passes(addresses, size, wavefronts):
     one = shared(addresses, size)
     assert sum(one.wavefronts(group) for group in one.groups) == wavefronts
+
+
+def test_passes_of_loads_are_those_that_a_gpu_counted():
+    """What is no bank conflict is a pass for each group."""
+    record = json.loads((ROOT / "tests" / "simulator" / "recorded" / "H200-shared-loads.json").read_text())
+    for size, mask, units, wavefronts, conflicts in record["loads"]:
+        one = shared([size * unit if mask >> lane & 1 else None for lane, unit in enumerate(units)], size)
+        assert sum(one.wavefronts(group) for group in one.groups) == wavefronts
+        assert len(one.groups) == wavefronts - conflicts
 
 
 def test_banks_and_sectors_refuse_each_others_accesses():

@@ -1,5 +1,8 @@
 """Shared-memory wavefronts, global sectors and bytes against cases counted by hand and against a plain restatement."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 from memory_kernels import run
@@ -71,14 +74,12 @@ def sectors(form, addresses, **keywords):
         ("b64", [8 * i for i in LANES], 2, 2),
         ("v2.b32", [16 * i for i in LANES], 4, 2),
         ("b64", [128 * i for i in LANES], 32, 2),
-        ("b64", [8] * 32, 2, 2),
         ("b64", [8 * (i % 16) for i in LANES], 2, 2),
         ("v4.b16", [136 * i for i in LANES], 2, 2),
         ("v4.b32", [16 * i for i in LANES], 4, 4),
         ("v4.b32", [32 * i for i in LANES], 8, 4),
         ("v4.b32", [128 * i for i in LANES], 32, 4),
         ("v4.b32", [144 * i for i in LANES], 4, 4),  # rows of 128 bytes, padded by 16
-        ("v4.b32", [16 * (i // 8) for i in LANES], 4, 4),
         ("v2.b64", [256 * i for i in LANES], 32, 4),
         ("v4.b32", [128 * i + 16 * (i % 8) for i in LANES], 4, 4),  # swizzled: row i's chunk i
     ],
@@ -87,28 +88,99 @@ def test_shared_wavefronts(form, addresses, wavefronts, ideal, store):
     assert shared(form, addresses, store=store) == (wavefronts, ideal)
 
 
+# Of loads two phases go as one where all lanes i and i ^ 1, or all i and i ^ 2, have one place; of stores they do not.
 @pytest.mark.parametrize(
-    "form,mask,wavefronts,ideal",
+    "form,addresses,loads,stores",
     [
-        ("b32", 0x1, 1, 1),
-        ("b32", 0x3, 2, 1),  # 128 bytes apart
-        ("b32", 0x0F0F0F0F, 16, 1),
-        ("b64", 0xFFFF, 16, 1),  # one phase of two
-        ("b64", 0x00010001, 2, 2),
-        ("v4.b32", 0xFF, 8, 1),
-        ("v4.b32", 0x80000000, 1, 1),
-        ("v4.b32", 0x01010101, 4, 4),
-        ("v4.b32", 0x03030303, 8, 4),
+        ("b64", [8] * 32, (1, 1), (2, 2)),
+        ("v2.b32", [8 * (i // 2) for i in LANES], (1, 1), (2, 2)),
+        ("b64", [8 * (i // 4 * 2 + i % 2) for i in LANES], (1, 1), (2, 2)),
+        ("b64", [8 * (i // 8 * 4 + i % 4) for i in LANES], (2, 2), (2, 2)),  # i and i ^ 4
+        ("b64", [8 * (i // 2) if i < 16 else 8 * (i // 4 * 2 + i % 2) for i in LANES], (2, 2), (2, 2)),  # a half each
+        ("b64", [512 * (i % 2) for i in LANES], (2, 1), (4, 2)),
+        ("v4.b32", [16 * (i // 8) for i in LANES], (2, 2), (4, 4)),
+        ("v4.b32", [16] * 32, (2, 2), (4, 4)),
+        ("v2.b64", [16 * (i // 2) for i in LANES], (2, 2), (4, 4)),
+        ("v4.b32", [16 * (i // 2) if i < 16 else 16 * i for i in LANES], (4, 4), (4, 4)),
     ],
 )
-def test_shared_wavefronts_of_some_lanes(form, mask, wavefronts, ideal):
+def test_phases_of_loads_that_go_as_one(form, addresses, loads, stores):
+    assert shared(form, addresses) == loads
+    assert shared(form, addresses, store=True) == stores
+
+
+@pytest.mark.parametrize(
+    "form,mask,loads,stores",
+    [
+        ("b64", 0x55555555, (1, 1), (2, 2)),  # no lane's partner takes part
+        ("b64", 0x33333333, (1, 1), (2, 2)),
+        ("b64", 0x77777777, (2, 2), (2, 2)),
+        ("v4.b32", 0x77777777, (4, 4), (4, 4)),
+        ("v4.b32", 0x99999999, (2, 2), (4, 4)),
+        ("v4.b32", 0x11111111, (2, 2), (4, 4)),
+        ("v4.b32", 0x55005500, (2, 2), (2, 2)),
+    ],
+)
+def test_partners_that_take_no_part(form, mask, loads, stores):
+    size = 8 if form == "b64" else 16
+    addresses = [size * i % 128 for i in LANES]
+    assert shared(form, addresses, mask=mask) == loads
+    assert shared(form, addresses, mask=mask, store=True) == stores
+
+
+RECORDED = Path(__file__).parent / "recorded" / "H200-shared-loads.json"
+
+
+@pytest.mark.parametrize("size", [8, 16])
+def test_loads_as_a_gpu_counted_them(size):
+    """Wavefronts and bank conflicts of one warp's loads, each pattern of addresses and lanes by itself."""
+    rows = [row for row in json.loads(RECORDED.read_text())["loads"] if row[0] == size]
+    assert len(rows) >= 100
+    offsets = np.array([row[2] for row in rows], np.uint32) * size
+    masks = np.array([row[1] for row in rows], np.uint32)
+    body = f"""
+    mov.u32 %r10, 0; shl.b64 %rd4, %rd9, 2; add.u64 %rd4, %rd4, %rd0; mov.u64 %rd5, %rd1;
+    AGAIN:
+    ld.global.u32 %r1, [%rd4]; ld.global.u32 %r2, [%rd5];
+    mov.u32 %r3, smem; add.u32 %r3, %r3, %r1; shr.u32 %r2, %r2, %r0; and.b32 %r2, %r2, 1; setp.ne.u32 %p1, %r2, 0;
+    @%p1 ld.shared.{"v2" if size == 8 else "v4"}.b32 {{%r20, %r21{"" if size == 8 else ", %r22, %r23"}}}, [%r3];
+    add.u64 %rd4, %rd4, 128; add.u64 %rd5, %rd5, 4; add.u32 %r10, %r10, 1;
+    setp.lt.u32 %p2, %r10, {len(rows)}; @%p2 bra AGAIN;
+    """
+    env = {"WARPSIM_HAZARDS": "off", "WARPSIM_ACCESSES": str(len(rows))}
+    launch = run(body, [offsets, masks], report=True, env=env).check().report["launches"][0]
+    found = [
+        (one["wavefronts"], one["wavefronts"] - one["ideal"]) for one in launch["accesses"] if one["space"] == "shared"
+    ]
+    assert found == [tuple(row[3:]) for row in rows]
+
+
+@pytest.mark.parametrize(
+    "form,mask,loads,stores",
+    [
+        ("b32", 0x1, (1, 1), (1, 1)),
+        ("b32", 0x3, (2, 1), (2, 1)),  # 128 bytes apart
+        ("b32", 0x0F0F0F0F, (16, 1), (16, 1)),
+        ("b64", 0xFFFF, (16, 1), (16, 1)),  # one phase of two
+        ("b64", 0x00010001, (2, 1), (2, 2)),
+        ("v4.b32", 0xFF, (8, 1), (8, 1)),
+        ("v4.b32", 0x80000000, (1, 1), (1, 1)),
+        ("v4.b32", 0x01010101, (4, 2), (4, 4)),
+        ("v4.b32", 0x03030303, (8, 2), (8, 4)),
+    ],
+)
+def test_shared_wavefronts_of_some_lanes(form, mask, loads, stores):
     addresses = [128 * i for i in LANES]
-    assert shared(form, addresses, mask=mask) == (wavefronts, ideal)
-    assert shared(form, addresses, mask=mask, store=True) == (wavefronts, ideal)
+    assert shared(form, addresses, mask=mask) == loads
+    assert shared(form, addresses, mask=mask, store=True) == stores
 
 
-def plain_wavefronts(size, addresses, mask):
+def plain_wavefronts(size, addresses, mask, loads):
     lanes = 32 if size <= 4 else 128 // size
+    if loads and size in (8, 16):
+        both = {apart: [i for i in LANES if mask >> i & mask >> (i ^ apart) & 1] for apart in (1, 2)}
+        joined = (all(addresses[i] == addresses[i ^ apart] for i in both[apart]) for apart in (1, 2))
+        lanes *= 2 if any(joined) else 1
     total = 0
     for first in range(0, 32, lanes):
         banks = {}
@@ -123,10 +195,13 @@ def plain_wavefronts(size, addresses, mask):
 @pytest.mark.parametrize("form,size", [("b8", 1), ("b16", 2), ("b32", 4), ("b64", 8), ("v4.b32", 16)])
 def test_random_shared_accesses(form, size):
     rng = np.random.default_rng(size)
-    for span in (256, 2048, 32768):
+    for span, apart in ((256, 0), (2048, 0), (32768, 0), (256, 1), (256, 2), (2048, 2)):
         addresses = (rng.integers(0, span // size, 32) * size).tolist()
+        addresses = [addresses[i & ~apart] for i in LANES]
         mask = int(rng.choice([0xFFFFFFFF, int(rng.integers(1, 1 << 32))]))
-        assert shared(form, addresses, mask=mask)[0] == plain_wavefronts(size, addresses, mask)
+        for store in (False, True):
+            expected = plain_wavefronts(size, addresses, mask, not store)
+            assert shared(form, addresses, mask=mask, store=store)[0] == expected
 
 
 @pytest.mark.parametrize("store", [False, True])

@@ -2,8 +2,10 @@
 // accesses, for the report (WARPSIM_ACCESSES).
 //
 // Banks: how many passes ("wavefronts") an access takes. 32 banks of 4 bytes; lanes that want the same word share it.
-// An access of 8 bytes a lane goes in phases of 16 lanes, one of 16 bytes in phases of 8. Sectors: how many aligned
-// pieces of 32 bytes one warp instruction touches.
+// An access of 8 bytes a lane goes in phases of 16 lanes, one of 16 bytes in phases of 8. Two phases of a load go as
+// one where all lanes i and i ^ 1, or all i and i ^ 2, read the same place (inactive ones do not count): so 8 bytes
+// that all read take one pass, and 16 bytes two. Sectors: how many aligned pieces of 32 bytes one warp instruction
+// touches.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +24,16 @@ struct SharedCost {
 };
 
 // address: aligned offsets of the lanes in exec (never 0); the others' are not read. bytes: 1 to 32 a lane.
-SharedCost shared_cost(const uint32_t *address, unsigned bytes, uint32_t exec);
+SharedCost shared_cost(const uint32_t *address, unsigned bytes, uint32_t exec, bool loads = false);
+
+// Loads of so many bytes a lane may have phases that go as one.
+inline bool joins_phases(unsigned bytes, bool loads) {
+    return loads && (bytes == 8 || bytes == 16);
+}
 
 // The same for 32 lanes whose addresses are `stride` bytes apart (modulo 2^32).
-inline SharedCost strided_shared_cost(const uint32_t *address, unsigned bytes, uint32_t stride) {
+inline SharedCost strided_shared_cost(const uint32_t *address, unsigned bytes, uint32_t stride, bool loads) {
+    if (stride == 0 && joins_phases(bytes, loads)) return {bytes / 8, bytes / 8};
     const unsigned phases = bytes <= 4 ? 1 : bytes / 4, slots = kLanes / phases;
     if (bytes <= 4 && stride % 4 != 0) {
         if (stride == bytes) return {1, 1};  // neighbours, several in a word

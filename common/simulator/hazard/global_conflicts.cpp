@@ -22,8 +22,9 @@ constexpr unsigned kMostReaders = 8;  // teams that are kept for a line that nob
 void GlobalConflicts::add_as_seen(const GlobalShadow &team, const GlobalLine &mine, GlobalRecord record) {
     if (record.flags & kGlobalTeam) record.flags &= kGlobalWrites;
     const uint64_t checked = is_plain_read(record.flags) ? team.checked_later(mine, record) : 0;
+    if (checked) checked_.insert(record.op);
+    if (!record.is_new) return;
     if (checked) {
-        checked_.insert(record.op);
         GlobalRecord strong = record;
         strong.mask = checked;
         strong.flags = kGlobalStrong;
@@ -53,10 +54,12 @@ bool GlobalConflicts::same_value(const GlobalShadow &team, const GlobalLine &min
     return std::memcmp(here + at, there + at, size_t(1) << shift) == 0;
 }
 
-void GlobalConflicts::strong_access(uint64_t team, bool reads, bool writes) {
+void GlobalConflicts::strong_access(uint64_t team, bool reads, bool writes, uint32_t published) {
     StrongTurns &turns = strong_[team];
     if (reads) turns.last_read = turn_;
-    if (writes && (turns.writes.empty() || turns.writes.back() != turn_)) turns.writes.push_back(turn_);
+    if (!writes) return;
+    if (turns.writes.empty() || turns.writes.back().second != turn_) turns.writes.push_back({0, turn_});
+    turns.writes.back().first = published;
 }
 
 // Has the team made a strong read after a strong write that the other team made after that read of its?
@@ -64,8 +67,8 @@ bool GlobalConflicts::looked_since(uint64_t team, const Record &then) const {
     const auto theirs = strong_.find(then.team), ours = strong_.find(team);
     if (theirs == strong_.end() || ours == strong_.end()) return false;
     const auto &writes = theirs->second.writes;
-    const auto after = std::lower_bound(writes.begin(), writes.end(), then.turn);
-    return after != writes.end() && ours->second.last_read > *after;
+    const auto after = std::upper_bound(writes.begin(), writes.end(), std::pair{then.published, ~uint64_t{0}});
+    return after != writes.end() && ours->second.last_read > after->second;
 }
 
 // A look before an update, which this team did not make since it saw that it need not.
@@ -124,7 +127,6 @@ void GlobalConflicts::add(GlobalShadow &team, const GlobalLine &mine, GlobalLine
     static_cast<GlobalRecord &>(kept) = record;
     kept.team = team.team();
     kept.era = team.era();
-    kept.turn = turn_;
     if (communicates_) {
         kept.known = team.order().knowledge(record.knowledge);
         const bool only_read = !(flags & kGlobalWrites) && !(all.granules[1] | all.granules[3]);
@@ -135,7 +137,6 @@ void GlobalConflicts::add(GlobalShadow &team, const GlobalLine &mine, GlobalLine
                 known.flags != kept.flags || !known.same_lanes(kept) || (known.mask & ~kept.mask)) {
                 continue;
             }
-            if (known.stamp == kept.stamp && known.mask == kept.mask) kept.turn = known.turn;  // no later one
             const uint32_t next = known.next, payload = known.payload;
             known = std::move(kept);
             known.next = next;
@@ -178,6 +179,7 @@ void GlobalConflicts::hand_in(GlobalShadow &team, const std::function<void(const
         std::reverse(order_.begin(), order_.end());
         seen_.clear();
         for (uint32_t n : order_) add_as_seen(team, mine, team.record(n));
+        for (uint32_t n : order_) team.record(n).is_new = false;
         for (const GlobalRecord &record : seen_)
             if (record.mask & all.rivals(record.flags)) check(team, mine, all, record, found);
         for (const GlobalRecord &record : seen_) add(team, mine, all, record);

@@ -1,9 +1,11 @@
 // Conflicts in global memory between the teams (blocks or clusters) of one launch. Teams hand in what they touched:
 // each once, in the order of the grid, where the kernel's blocks do not communicate; else whenever they have had their
-// turn. Two accesses of one byte by different teams conflict if at least one writes, neither knew of the other
-// (Knowledge), and they are not both strong in a scope that has both. A read through the
-// non-coherent cache of what another team has written is a hazard though they are ordered: that cache need not see the
-// write. Two exceptions, for what programs rely on and devices keep:
+// turn. Two hazards are found:
+//  - global_race: two accesses of one byte by different teams, at least one of which writes, neither of which knew of
+//    the other (Knowledge), and which are not both strong in a scope that has both.
+//  - noncoherent_read: a read through the non-coherent cache of what another team has written, though they are ordered:
+//    that cache need not see the write.
+// Two exceptions, for what programs rely on and devices keep:
 //  - A team that has updated a place atomically may then use it by plain accesses: its update has seen those before.
 //    The last block of a reduction resets the counter so.
 //  - Bytes that one team has read may be overwritten by another that has since looked at what the first one stored by a
@@ -16,6 +18,7 @@
 #include <functional>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "hazard/global_lines.h"
@@ -39,7 +42,8 @@ class GlobalConflicts {
         uint64_t address = 0;
         bool both_read_and_write = false, same_value = false, noncoherent = false;
     };
-    // Adds what has changed since the team was last here. Calls found for the conflicts with other teams; it may throw.
+    // Adds the accesses since the team was last here: an older one has met all that came before it, and meets what
+    // comes later when that is handed in. Calls found for the conflicts with other teams; it may throw.
     void hand_in(GlobalShadow &, const std::function<void(const Conflict &)> &found);
     void forget(uint64_t address, uint64_t bytes, unsigned line_shift);
 
@@ -51,15 +55,14 @@ class GlobalConflicts {
                 visit(line.key, records_[number]);
     }
 
-    // A team, which has the turn, has made a strong access.
-    void strong_access(uint64_t team, bool reads, bool writes);
+    // A team, which has the turn, has made a strong access; published: its strong writes so far, with this one.
+    void strong_access(uint64_t team, bool reads, bool writes, uint32_t published);
 
     ReleasedAt released;  // at flags and counters, for GridOrder
 
   private:
     struct Record : GlobalRecord {
         uint64_t team = 0;
-        uint64_t turn = 0;              // in which it was handed in
         uint32_t era = 0, payload = 0;  // payload: number of the line's values, 0: none
         uint64_t valued = 0;
         Knowledge known;
@@ -79,7 +82,7 @@ class GlobalConflicts {
     const bool communicates_;
     uint64_t turn_ = 1;
     struct StrongTurns {
-        std::vector<uint64_t> writes;  // turns
+        std::vector<std::pair<uint32_t, uint64_t>> writes;  // how many there were by the end of a turn, and the turn
         uint64_t last_read = 0;
     };
     std::unordered_map<uint64_t, StrongTurns> strong_;  // by team

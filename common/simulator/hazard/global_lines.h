@@ -43,9 +43,11 @@ struct GlobalRecord {
     uint32_t next = 0;       // in the line's list; 0: none
     uint32_t lanes = 0;
     int32_t begin = 0;
+    uint32_t published = 0;  // strong writes that the team had made before it
     uint16_t agent = 0;
     uint8_t flags = 0, first_lane = 0, log = 0;
     LaneForm form = LaneForm::single;
+    bool is_new = true;  // there was such an access since its team has handed in
 
     // The lanes that have granule k: one, or those of `lanes`.
     uint32_t lanes_at(unsigned k) const {

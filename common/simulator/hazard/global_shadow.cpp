@@ -52,6 +52,7 @@ void GlobalShadow::start(Clocks &clocks, uint64_t team, unsigned warps_of_block,
     granule_shift_ = unsigned(std::countr_zero(granule));
     communicates_ = communicates;
     order_.start(clocks, team);
+    published_ = 0;
     table_.clear();
     records_.resize(1);
     payloads_.clear();
@@ -134,6 +135,7 @@ void GlobalShadow::touch_range(const Touch &t, uint64_t address, uint64_t bytes,
     record.knowledge = t.knowledge;
     record.agent = uint16_t(t.warp.agent);
     record.flags = uint8_t(t.flags);
+    record.published = published_;
     const uint64_t first = address >> granule_shift_, end = first + std::max<uint64_t>(bytes >> granule_shift_, 1);
     if (watches_early_ && !order_.has_waited(t.warp.agent, record.first_lane)) [[unlikely]] {
         const bool more = !early_.empty() && early_.back().op == t.op.index && early_.back().flags == t.flags &&
@@ -180,7 +182,10 @@ void GlobalShadow::add(GlobalLine &line, const GlobalRecord &record) {
         GlobalRecord &known = records_[number];
         if (known.op == record.op && known.agent == record.agent && known.flags == record.flags &&
             known.knowledge == record.knowledge && known.same_lanes(record) &&
-            (known.stamp == record.stamp || !(known.mask & ~record.mask))) {
+            ((known.stamp == record.stamp && known.published == record.published && known.is_new) ||
+             !(known.mask & ~record.mask))) {
+            known.is_new = true;
+            known.published = record.published;
             known.mask |= record.mask;
             known.stamp = record.stamp;
             return;

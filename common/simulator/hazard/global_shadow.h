@@ -51,6 +51,8 @@ class GlobalShadow {
     std::vector<Early> &early() { return early_; }
 
     GridOrder &order() { return order_; }
+    void strong_write() { ++published_; }
+    uint32_t published() const { return published_; }
 
     // For GlobalConflicts.
     uint64_t team() const { return team_; }
@@ -59,7 +61,7 @@ class GlobalShadow {
     unsigned line_shift() const { return granule_shift_ + 6; }
     std::vector<uint32_t> &changed() { return changed_; }  // numbers of lines
     GlobalLine &line(uint32_t number) { return table_.lines()[number]; }
-    const GlobalRecord &record(uint32_t number) const { return records_[number]; }
+    GlobalRecord &record(uint32_t number) { return records_[number]; }
     const std::byte *payload(const GlobalLine &line) const {
         return line.payload ? payloads_.data() + (size_t(line.payload - 1) << line_shift()) : nullptr;
     }
@@ -97,6 +99,7 @@ class GlobalShadow {
     unsigned warps_of_block_ = 1, granule_shift_ = 2;
     bool communicates_ = false;
     GridOrder order_;
+    uint32_t published_ = 0;  // strong writes so far
     LineTable table_;
     std::vector<GlobalRecord> records_;  // [0] is none
     std::vector<std::byte> payloads_;    // a line's bytes each

@@ -99,9 +99,10 @@ void FunctionLowering::run() {
     layout_ = lay_out(function_);
     allocation_ = allocate_registers(function_, layout_);
     wgmma_.run(function_, layout_);
-    // Where a variable is alone, its bounds are the block's.
-    if (context_.shared_numbers.size() > 1 || context_.program->reserved_shared)
-        shared_pointers_.run(function_, context_.shared_numbers);
+    // Dynamic memory alone has the block's bounds. A launch may bring some that the kernel has no name for.
+    const auto &variables = context_.program->shared_variables;
+    const bool dynamic_alone = variables.size() == 1 && !variables[0].bytes && !context_.program->reserved_shared;
+    if (!variables.empty() && !dynamic_alone) shared_pointers_.run(function_, context_.shared_numbers);
     if (allocation_.bytes > kMostRegisterBytes) throw Unsupported(function_.name + " needs too many registers");
     auto &ops = context_.program->ops;
     first_op_ = uint32_t(ops.size());

@@ -82,7 +82,9 @@ void look(LaunchShared &launch, GlobalShadow &shadow) {
 void order_blocks(Warp &w, const Op &op, unsigned lane, uint64_t address, bool reads, bool writes) {
     LaunchShared &launch = *context_of(w).worker->launch;
     if (!launch.conflicts || !w.block->program->communicates || (op.extra & kTeamScope)) return;
-    launch.conflicts->strong_access(w.block->global_shadow->team(), reads, writes);
+    GlobalShadow &shadow = *w.block->global_shadow;
+    if (writes) shadow.strong_write();
+    launch.conflicts->strong_access(shadow.team(), reads, writes, shadow.published());
     const LaunchConfig &config = *launch.config;
     const GridOrder::Strong strong{.address = address,
                                    .reads = reads,
@@ -91,7 +93,7 @@ void order_blocks(Warp &w, const Op &op, unsigned lane, uint64_t address, bool r
                                    .release = bool(op.extra & kRelease),
                                    .system = bool(op.extra & kSystemScope)};
     ReleasedAt &device = config.released_on_device ? *config.released_on_device : launch.conflicts->released;
-    w.block->global_shadow->order().access(w.agent, lane, strong, device, config.released_to_system);
+    shadow.order().access(w.agent, lane, strong, device, config.released_to_system);
 }
 
 void finished_block(LaunchShared &launch, uint64_t n, std::unique_ptr<GlobalShadow> shadow) {

@@ -231,11 +231,12 @@ inline void account_shared(Warp &w, const Op &op, Access kind, SharedAccess &acc
     bool regular;
     const uint32_t exec = access.exec;
     access.pattern = pattern_of(access.offset, bytes, exec, stride, regular);
+    const bool loads = kind == Access::read || kind == Access::volatile_read;
     SharedCost cost;
     if (exec != kAllLanes || (!regular && !half_warp_shared_cost(access.offset, bytes, cost))) {
-        cost = shared_cost(access.offset, bytes, exec);
+        cost = shared_cost(access.offset, bytes, exec, loads);
     } else if (regular) {
-        cost = strided_shared_cost(access.offset, bytes, stride);
+        cost = strided_shared_cost(access.offset, bytes, stride, loads);
     }
     OpStats &stats = w.stats[op.index];
     stats.shared_wavefronts += cost.wavefronts;

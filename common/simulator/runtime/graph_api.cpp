@@ -103,7 +103,7 @@ cudaError_t cudaGraphExecUpdate(cudaGraphExec_t handle, cudaGraph_t graph_handle
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t handle, cudaStream_t stream_handle) {
     return api([&](Runtime &runtime) {
-        const GraphInstance &instance = runtime.graphs.find(handle);
+        GraphInstance &instance = runtime.graphs.find(handle);
         const auto stream = runtime.scheduler.resolve(stream_handle);
         runtime.reports.host.call("cudaGraphLaunch", stream->number());
         prepare_launch(runtime, instance.operations, instance.flags, stream);

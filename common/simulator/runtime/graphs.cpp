@@ -154,7 +154,13 @@ std::vector<std::vector<size_t>> predecessors(const Graph &graph, const std::vec
     return flat.take();
 }
 
-void launch_in_order(Runtime &runtime, const GraphInstance &instance, const std::shared_ptr<Stream> &stream) {
+void launch_in_order(Runtime &runtime, GraphInstance &instance, const std::shared_ptr<Stream> &stream) {
+    if (!stream->capture && instance.last_launch.stream && instance.last_launch.stream != stream) {
+        Operation wait;
+        wait.run = [] {};
+        wait.after.push_back(instance.last_launch);
+        runtime.scheduler.enqueue(stream, std::move(wait));
+    }
     const SharedClock begin = runtime.scheduler.begin_graph(stream);
     const size_t count = instance.operations.size();
     std::vector<Clock> done(count);     // what each operation comes after, and itself
@@ -191,7 +197,9 @@ void launch_in_order(Runtime &runtime, const GraphInstance &instance, const std:
             event->ticket = ticket;
         }
     }
-    if (!stream->capture) runtime.scheduler.end_graph(stream, end);
+    if (stream->capture) return;
+    runtime.scheduler.end_graph(stream, end);
+    instance.last_launch = Scheduler::last(stream);
 }
 
 }  // namespace warpsim::rt

@@ -17,6 +17,7 @@ struct GraphInstance {
     std::vector<const Graph::Node *> nodes;         // of the graph, to find an operation by its node
     std::vector<std::vector<size_t>> predecessors;  // of each operation: those that it directly follows
     unsigned long long flags = 0;
+    Ticket last_launch;
 };
 
 class Graphs {
@@ -52,7 +53,7 @@ inline cudaGraphNode_t handle_of(Graph::Node *node) {
 std::vector<std::vector<size_t>> predecessors(const Graph &, const std::vector<const Graph::Node *> &in_order);
 
 // Queues an instance's operations: branches of the graph are not ordered with one another (launch_order.h), though
-// they run one after the other.
-void launch_in_order(Runtime &, const GraphInstance &, const std::shared_ptr<Stream> &);
+// they run one after the other. The launches of one instance come one after the other, whatever their streams.
+void launch_in_order(Runtime &, GraphInstance &, const std::shared_ptr<Stream> &);
 
 }  // namespace warpsim::rt

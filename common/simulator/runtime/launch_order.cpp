@@ -66,6 +66,9 @@ std::string way_out(const Touched &later, const Touched &earlier, const Footprin
     if (later.is_free || earlier.is_free)
         return "cudaFreeAsync in the stream that uses the memory, or in one that waits for an event behind that "
                "(cudaEventRecord, cudaStreamWaitEvent), frees it when it is no longer needed";
+    if (later.is_allocation || earlier.is_allocation)
+        return "The memory is there once the stream has come to its allocation: the stream that uses it must wait for "
+               "an event behind that (cudaEventRecord, cudaStreamWaitEvent)";
     if (later.in_graph && earlier.in_graph && later.mark.lane != earlier.mark.lane && later.stream == earlier.stream)
         return "They are in branches of a graph: an edge between the two nodes orders them (in a capture an event)";
     std::string text = "cudaEventRecord behind the first and cudaStreamWaitEvent in front of the second order them";
@@ -148,6 +151,8 @@ std::vector<HazardRecord> LaunchOrder::add(const Runtime &runtime, Touched done)
             // What is said does not depend on which of them ran first.
             const bool done_is_later = done.order > other.order;
             const Touched &later = done_is_later ? done : other, &earlier = done_is_later ? other : done;
+            // What was freed is given again when it is free; of memory's first use and its free the uses tell.
+            if ((earlier.is_free && later.is_allocation) || (earlier.is_allocation && later.is_free)) continue;
             const Footprint::Told knows = [&](const Knowledge &known, bool of_later) {
                 return told(known, of_later ? later.mark : earlier.mark);
             };
@@ -171,17 +176,24 @@ std::vector<HazardRecord> LaunchOrder::add(const Runtime &runtime, Touched done)
 
 void LaunchOrder::add_regions(Runtime &runtime, Touched done, const std::vector<TouchedRegion> &regions) {
     for (const TouchedRegion &region : regions) {
-        const char *const did = done.is_free ? "freed" : region.writes ? "wrote" : "read";
-        const char *const text = done.is_free ? "free" : region.writes ? "write" : "read";
+        const char *const did = done.is_free         ? "freed"
+                                : done.is_allocation ? "allocated"
+                                : region.writes      ? "wrote"
+                                                     : "read";
+        const char *const text = done.is_free         ? "free"
+                                 : done.is_allocation ? "allocation"
+                                 : region.writes      ? "write"
+                                                      : "read";
         const uint32_t access = done.all.add_access({text, did, {}, 0, region.fill});
+        const bool sets_flag = is_element(region) && !done.is_free && !done.is_allocation;
         for (uint64_t plane = 0; plane < region.planes; ++plane) {
             for (uint64_t row = 0; row < region.rows; ++row) {
                 const uint64_t begin = region.address + plane * region.plane + row * region.pitch;
-                const unsigned flags = is_element(region) ? kStreamFlag : region.writes ? kGlobalWrites : 0;
+                const unsigned flags = sets_flag ? kStreamFlag : region.writes ? kGlobalWrites : 0;
                 done.all.add(begin, begin + region.width, flags, access);
             }
         }
-        if (is_element(region) && !done.is_free) set_flag(done.mark, region.address);
+        if (sets_flag) set_flag(done.mark, region.address);
     }
     done.all.finish();
     LaunchReport report;

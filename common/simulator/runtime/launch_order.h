@@ -54,7 +54,7 @@ class Runtime;
 struct Operation;
 struct Stream;
 
-// What a copy, a fill or a free touches: `rows` of `width` bytes, `pitch` apart, in each of the planes.
+// What a copy, a fill, a free or an allocation touches: `rows` of `width` bytes, `pitch` apart, in each of the planes.
 struct TouchedRegion {
     uint64_t address = 0, width = 0, pitch = 0, rows = 1, plane = 0, planes = 1;
     bool writes = false;
@@ -66,7 +66,7 @@ struct Touched {
     Mark mark;
     uint64_t order = 0;  // of the calls
     unsigned device = 0;
-    bool is_launch = false, is_free = false, non_blocking = false, is_default = false;
+    bool is_launch = false, is_free = false, is_allocation = false, non_blocking = false, is_default = false;
     bool in_graph = false;
     bool triggers = false, waits = false;  // a kernel that lets the next one begin, that waits for the one before
     int64_t stream = 0;
@@ -90,8 +90,9 @@ class LaunchOrder {
     // Compares it with those that it is not ordered with, and keeps it. What is said names the device where there are
     // several.
     std::vector<HazardRecord> add(const Runtime &, Touched);
-    // Of a copy, a fill or a free: says the conflicts, and that they are an error. One that writes an element's bytes
-    // sets a flag: who reads it at system scope and acquires comes after all that the stream has done before.
+    // Of a copy, a fill, a free or an allocation: says the conflicts, and that they are an error. One that writes an
+    // element's bytes sets a flag: who reads it at system scope and acquires comes after all that the stream has done
+    // before.
     void add_regions(Runtime &, Touched, const std::vector<TouchedRegion> &);
     // Forgets what nothing that can still come is unordered with: for its mark is_ordered_with_all answers true.
     // nothing_runs: no launch has paused, so that what was released before the last of them matters no more, either.

@@ -1,5 +1,5 @@
-// Stream-ordered allocation. Memory comes from the device at once and goes back when the stream comes to it; the pools
-// are names with settings.
+// Stream-ordered allocation. Memory comes from the device at once, the program's when the stream has come to the
+// allocation, and goes back when the stream comes to the free; the pools are names with settings.
 #include <map>
 #include <memory>
 
@@ -83,6 +83,14 @@ cudaError_t cudaMallocFromPoolAsync(void **result, size_t bytes, cudaMemPool_t p
             return cudaErrorMemoryAllocation;
         }
         runtime.memory->set_pool(address, from.number, from.reached_by);
+        if (runtime.options.hazards) {  // what other streams do there must be ordered behind it
+            Operation operation;
+            operation.call = "cudaMallocAsync";
+            operation.allocates = true;
+            operation.regions = {{.address = address, .width = bytes, .writes = true}};
+            operation.run = [] {};
+            runtime.scheduler.enqueue(stream, std::move(operation));
+        }
         *result = reinterpret_cast<void *>(address);
         return cudaSuccess;
     });

@@ -227,6 +227,7 @@ Touched Scheduler::touched(std::string name) const {
     touched.device = stream.device;
     touched.is_launch = operation.is_launch;
     touched.is_free = operation.frees;
+    touched.is_allocation = operation.allocates;
     touched.non_blocking = !stream.blocking();
     touched.is_default = stream.legacy;
     touched.in_graph = operation.in_graph;

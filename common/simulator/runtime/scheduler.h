@@ -57,8 +57,8 @@ struct Operation {
     bool in_graph = false;
     bool overtakes = false;  // a launch that may begin before the one before it in its stream, `overtaken`, is over
     Mark overtaken;
-    bool frees = false;
-    std::string call;                    // of a copy, a fill or a free: the API's function, and
+    bool frees = false, allocates = false;
+    std::string call;                    // of a copy, a fill, a free or an allocation: the API's function, and
     std::vector<TouchedRegion> regions;  // what it touches of memory that devices reach
     OperationLabel what = {};
     uint64_t queued_by = 0;  // the host call, as the report counts them

@@ -34,14 +34,21 @@ class Access:
     def groups(self) -> list[list[int]]:
         """Lanes that share a wavefront at best: what the 32 banks can serve at once.
 
-        All lanes for up to 4 bytes, 16 for 8 bytes, 8 for 16 bytes; the 8 rows of each matrix.
+        All lanes for up to 4 bytes, 16 for 8 bytes, 8 for 16 bytes; the 8 rows of each matrix. Twice as many of a load
+        of 8 or 16 bytes where all lanes i and i ^ 1, or all i and i ^ 2, read one place.
         """
         size = 8 if self.matrices else min(LANES, LANES * 4 // max(self.bytes, 4))
+        if self.kind == "load" and self.bytes in (8, 16) and (self._partners_agree(1) or self._partners_agree(2)):
+            size *= 2
         active = [
             [lane for lane in range(first, first + size) if self.addresses[lane] is not None]
             for first in range(0, LANES, size)
         ]
         return [group for group in active if group]
+
+    def _partners_agree(self, apart: int) -> bool:
+        pairs = ((self.addresses[lane], self.addresses[lane ^ apart]) for lane in range(LANES))
+        return all(mine == other or mine is None or other is None for mine, other in pairs)
 
     def banks(self, lane: int) -> range:
         """The banks of 4 bytes that a lane's bytes lie in (shared memory)."""

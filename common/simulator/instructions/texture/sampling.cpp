@@ -103,8 +103,9 @@ Face face_of(const std::array<double, 3> &v) {
 
 }  // namespace
 
-TextureSampler::TextureSampler(const TextureObject &object, TextureGeometry geometry, const AllocationView &memory)
-    : object_(object), geometry_(geometry), memory_(memory), axes_(axes_of(geometry)) {}
+TextureSampler::TextureSampler(const TextureObject &object, TextureGeometry geometry, const AllocationView &memory,
+                               bool notes_texels)
+    : object_(object), geometry_(geometry), memory_(memory), axes_(axes_of(geometry)), notes_texels_(notes_texels) {}
 
 uint64_t TextureSampler::fault() {
     return std::exchange(fault_, 0);
@@ -182,7 +183,7 @@ inline Texel TextureSampler::texel(const Image &image, int64_t x, int64_t y, int
         fault_ = address;
         return result;
     }
-    touched_.push_back(address);
+    if (notes_texels_) touched_.push_back(address);
     const std::byte *from = memory_.at(address);
     if (format.channel_bytes == 4) {
         if (format.channels == 1) {

@@ -96,7 +96,7 @@ void exec_texture(Warp &w, const Op &op) {
             report_lanes(w, op, HazardKind::invalid_argument, lanes, handle, wrong);
             return;
         }
-        TextureSampler sampler(*source.object, form.geometry, *source.memory);
+        TextureSampler sampler(*source.object, form.geometry, *source.memory, w.block->global_shadow);
         const uint64_t layers = layers_of(*source.object);
         BadLanes bad;
         for (uint32_t rest = lanes; rest; rest &= rest - 1) {

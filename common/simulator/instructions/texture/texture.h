@@ -85,8 +85,9 @@ struct TexturePlace {
 
 class TextureSampler {
   public:
-    // `geometry` is the instruction's, `memory` the allocation that holds the object's texels.
-    TextureSampler(const TextureObject &, TextureGeometry, const AllocationView &memory);
+    // `geometry` is the instruction's, `memory` the allocation that holds the object's texels. notes_texels: for
+    // touched().
+    TextureSampler(const TextureObject &, TextureGeometry, const AllocationView &memory, bool notes_texels);
 
     Texel fetch(const TexturePlace &);                         // at integer coordinates, as is the level
     Texel sample(const TexturePlace &, TextureForm::Selects);  // as the object says
@@ -122,6 +123,7 @@ class TextureSampler {
     const AllocationView &memory_;
     unsigned axes_;
     uint64_t fault_ = 0;
+    bool notes_texels_;
     std::vector<uint64_t> touched_;
 };
 

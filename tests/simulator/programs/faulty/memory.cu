@@ -274,6 +274,30 @@ int main() {
 
 }  // namespace bounds_previous_variable
 
+// A tile for 64 threads and a block of 128. The launch brings dynamic shared memory, for which the kernel has no name:
+// what is stored past the tile lies in the block's memory.
+namespace bounds_unnamed_memory {
+
+__global__ void reversed(float *out, const float *in) {
+    __shared__ float tile[64];
+    const int t = threadIdx.x;
+    tile[t] = in[t];  //! out_of_bounds: 256-byte shared variable tile, where no variable is
+    __syncthreads();
+    if (t < 64) out[t] = tile[63 - t];
+}
+
+int main() {
+    const auto [b, a] = arrays();
+#ifdef MENDED
+    reversed<<<1, 64, 1024>>>(b, a);
+#else
+    reversed<<<1, 128, 1024>>>(b, a);
+#endif
+    return ended();
+}
+
+}  // namespace bounds_unnamed_memory
+
 int main(int argc, char **argv) {
     return run_named(argc, argv,
                      {
@@ -289,5 +313,6 @@ int main(int argc, char **argv) {
                          PROGRAM(uninitialized_tail),
                          PROGRAM(bounds_next_variable),
                          PROGRAM(bounds_previous_variable),
+                         PROGRAM(bounds_unnamed_memory),
                      });
 }

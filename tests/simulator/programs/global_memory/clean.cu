@@ -68,6 +68,31 @@ __global__ void locked(unsigned *sum, unsigned *lock) {
     atomicExch(lock, 0);
 }
 
+// A barrier of the grid whose count and sense are neighbours: the last block to arrive sets the count back by a plain
+// store. Two rows in turn, so that a block may write the next one while others still read.
+__global__ void rounds(unsigned *rows, unsigned *count, unsigned *out, unsigned times) {
+    volatile unsigned *sense = count + 1;
+    for (unsigned r = 0; r < times; ++r) {
+        unsigned *row = rows + r % 2 * gridDim.x;
+        if (threadIdx.x == 0) {
+            row[blockIdx.x] = blockIdx.x * times + r;
+            __threadfence();
+            const unsigned before = *sense;
+            if (atomicAdd(count, 1) == gridDim.x - 1) {
+                *count = 0;
+                __threadfence();
+                *sense = before + 1;
+            } else {
+                while (*sense == before) {
+                }
+            }
+            __threadfence();
+        }
+        __syncthreads();
+        if (threadIdx.x < gridDim.x) out[blockIdx.x * kThreads + threadIdx.x] += row[threadIdx.x];
+    }
+}
+
 // A loop around atomicCAS begins with a plain read, and atomicMax with a look whether it is worth it.
 __global__ void checked_reads(double *sum, unsigned *most) {
     auto *bits = reinterpret_cast<unsigned long long *>(sum);
@@ -118,6 +143,7 @@ int main() {
     checked_reads<<<kBlocks, kThreads>>>(reinterpret_cast<double *>(words + 8), words + 10);
     bytes_side_by_side<<<kBlocks, kThreads>>>(bytes, halves);
     rows_in_place<<<kBlocks, kThreads>>>(partial);
+    rounds<<<4, kThreads>>>(words + 192, words + 200, words + 256, 5);
     std::vector<unsigned> w(1024), p(kAll);
     CHECK(cudaMemcpy(w.data(), words, 4096, cudaMemcpyDeviceToHost));
     CHECK(cudaMemcpy(p.data(), partial, kAll * 4, cudaMemcpyDeviceToHost));
@@ -128,6 +154,7 @@ int main() {
     bool good = w[0] == 0 && w[1] == 2 * kAll && w[64] == row && w[127] == row && w[6] == kBlocks * (kBlocks - 1) / 2;
     good = good && sum == double(kAll) && w[10] == (kBlocks - 1) * 7 + kThreads - 1;
     for (unsigned b = 2; b < 8; ++b) good = good && w[16 + b] == 7;
+    for (unsigned i = 0; i < 256; ++i) good = good && w[256 + i] == (i % kThreads < 4 ? i % kThreads * 25 + 10 : 0);
     for (unsigned i = 0; i < kAll; ++i) good = good && p[i] == i % kThreads * (i % kThreads + 1) / 2;
     std::printf(good ? "OK\n" : "wrong numbers\n");
     return !good;

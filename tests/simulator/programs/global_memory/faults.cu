@@ -335,6 +335,35 @@ KERNEL(flag_before_the_data) {
     }
 }
 
+KERNEL(count_reset_behind_the_barrier) {  // the others may have counted again by then
+    PLACE
+    if (t) return;
+    for (unsigned round = 0; round < 3; ++round) {
+        const unsigned before = VOLATILE(flags + 1);
+        if (atomicAdd(flags, 1) == gridDim.x - 1) {  //! count_reset_behind_the_barrier global_race: nothing orders the two blocks
+            if constexpr (mended) *flags = 0;
+            FENCE();
+            VOLATILE(flags + 1) = before + 1;
+            if constexpr (!mended) *flags = 0;  //! count_reset_behind_the_barrier global_race: nothing orders the two blocks
+        } else {
+            while (VOLATILE(flags + 1) == before) {}
+        }
+        FENCE();
+    }
+    out[b] = 1;
+}
+
+KERNEL(arrives_and_does_not_wait) {  // the next block's number may not be there yet
+    PLACE
+    if (t) return;
+    out[b] = in[b] + b;  //! arrives_and_does_not_wait global_race: nothing orders the two blocks
+    FENCE();
+    atomicAdd(flags, 1);
+    if constexpr (mended) while (VOLATILE(flags) < gridDim.x) {}
+    FENCE();
+    out[64 + b] = out[(b + 1) % gridDim.x];  //! arrives_and_does_not_wait global_race: nothing orders the two blocks
+}
+
 KERNEL(one_thread_waits_for_all) {  // the others read before it has seen the flag
     PLACE
     if (b == 0) {
@@ -459,6 +488,8 @@ const Case cases[] = {
     CASE(flag_of_the_wrong_scope),
     CASE(flag_that_is_plain),
     CASE(flag_before_the_data),
+    CASE(count_reset_behind_the_barrier),
+    CASE(arrives_and_does_not_wait),
     CASE(one_thread_waits_for_all),
     CASE(lock_without_fences),
     CASE(unlocked_by_a_plain_store),

@@ -228,6 +228,16 @@ template <bool mended> void freed_in_another_stream(Work &w) {
     cudaFreeAsync(memory, mended ? w.first : w.second);
 }
 
+KERNEL(fills_the_memory) { PLACE to[i] = i; }  //! used_before_its_allocation launch_race: write at faults.cu | in stream 2 | cudaMallocAsync in stream 1 allocated | byte 0 of the 4,000 bytes | an event behind that
+template <bool mended> void used_before_its_allocation(Work &w) {
+    int *memory;
+    cudaMallocAsync(&memory, kCount * sizeof(int), w.first);
+    if (mended) cudaStreamWaitEvent(w.second, recorded(w, w.first));
+    launch(fills_the_memory, w.second, memory, w.a);
+    cudaStreamWaitEvent(w.first, recorded(w, w.second));
+    cudaFreeAsync(memory, w.first);
+}
+
 // ---- graphs ----
 
 KERNEL(branch_writes) { PLACE to[i] = i; }  //~ branches_of_a_graph
@@ -286,6 +296,21 @@ template <bool mended> void a_graph_and_a_stream(Work &w) {
     cudaGraphLaunch(instance, w.first);
     if (mended) cudaStreamWaitEvent(w.second, recorded(w, w.first));
     launch(stream_reads, w.second, w.c, w.a);
+}
+
+// Launches of one instance wait for each other in whatever streams they are, those of two do not.
+KERNEL(launched_twice) { PLACE to[i] += from[i]; }  //! two_instances_of_a_graph launch_race: in stream 1 | in stream 2 | nothing orders the two launches
+template <bool mended> void two_instances_of_a_graph(Work &w) {
+    cudaGraph_t graph;
+    cudaGraphExec_t one, other;
+    cudaStreamBeginCapture(w.first, cudaStreamCaptureModeGlobal);
+    launch(launched_twice, w.first, w.a, w.b);
+    cudaStreamEndCapture(w.first, &graph);
+    cudaGraphInstantiate(&one, graph, 0);
+    cudaGraphInstantiate(&other, graph, 0);
+    cudaGraphLaunch(one, w.first);
+    cudaGraphLaunch(mended ? one : other, w.second);
+    cudaGraphLaunch(one, w.first);
 }
 
 // ---- programmatic dependent launches ----
@@ -373,9 +398,11 @@ static const Case cases[] = {
     CASE(reset_in_another_stream),
     CASE(copies_to_one_place),
     CASE(freed_in_another_stream),
+    CASE(used_before_its_allocation),
     CASE(branches_of_a_graph),
     CASE(branches_of_a_capture),
     CASE(a_graph_and_a_stream),
+    CASE(two_instances_of_a_graph),
     CASE(dependent_without_a_wait),
     CASE(no_wait_behind_a_trigger),
     CASE(reads_before_the_wait),
