@@ -208,6 +208,7 @@ def test_the_run_command(one, capsys):
     assert other_parts.run_gradients(one, words.split()) == 0
     said = capsys.readouterr().out
     assert f"{one.title}, fp16 B=2 Hq=2 Hkv=1 Nq=9 Nkv=18 d=64 causal bnhd: right" in said and "  dV: relative" in said
+    assert other_parts.run_gradients(one, [*words.split(), "--seed", "3"]) == 0 and capsys.readouterr().out != said
 
 
 @EACH
