@@ -7,9 +7,21 @@
 // and dV as accumulators. They compute S and dP transposed: a row for each key, a column for each query. Only
 // dQ = dS K, a sum over the keys of both warpgroups, takes dS from shared memory, a tile late.
 
+#include <algorithm>
+#ifndef LEAST
+#define LEAST 3
+#endif
+#ifndef LAYOUT
+#define LAYOUT 2
+#endif
+#ifndef CUT
+#define CUT 1
+#endif
+
 #include "backward_mainloop.cuh"
 #include "backward_maps.h"
 #include "backward_passes.cuh"
+#include "cut_units.cuh"
 #include "gradient_rows.cuh"
 #include "key_tile.cuh"
 #include "launch_backward.h"
@@ -26,8 +38,8 @@ constexpr int last_heads = 8;  // whose units are handed out together
 struct Counters {
     int next_unit, next_part, warps_done, unused;
 
-    // For each head: how many units have added all of their dQ.
-    __device__ int *units_added() { return reinterpret_cast<int *>(this + 1); }
+    // For each head: of how many row tiles units have added their dQ, those of all units together.
+    __device__ int *tiles_added() { return reinterpret_cast<int *>(this + 1); }
 };
 
 // What one warpgroup has added of a row tile of dQ, as it lies in global memory: the sums of 64 queries and 64 columns.
@@ -52,6 +64,7 @@ struct SharedStorage {
     float log_sum_exp[stages][Br], D[stages][Br];  // in statistics_position's order
     Pipeline<1> K_pipeline, V_pipeline;
     Unit units[unit_stages];
+    Piece<d_head> pieces[unit_stages];
     Pipeline<unit_stages> unit_pipeline;
     uint64_t unit_added[unit_stages];  // completes a phase when all of the unit's additions to dQ are on their way
     uint64_t part_full[converters + 4 * consumers];
@@ -75,8 +88,9 @@ __device__ inline Unit unit_of(const FlashBackwardParams &params, int number) {
 
 // The last of the warps that use the counters leaves zeros. The first fence orders this warp's accesses before its
 // number; the second orders the zeros after everybody's. lanes: how many of a warp call this.
-template <int lanes>
-__device__ inline void finish_counting(const FlashBackwardParams &params, Counters *counters, int lane) {
+template <int lanes, int d_head>
+__device__ inline void finish_counting(const FlashBackwardParams &params, Counters *counters,
+                                       const Cuts<d_head> &cuts, int lane) {
     constexpr int warps = 2 + converters + 4 * consumers;  // the producer's, the one that tells, and all that convert
     int number = 0;
     if (lane == 0) {
@@ -89,7 +103,8 @@ __device__ inline void finish_counting(const FlashBackwardParams &params, Counte
         __syncwarp();  // orders the other lanes' zeros after lane 0's fence
     }
     if (number != warps * static_cast<int>(gridDim.x) - 1) return;
-    for (int head = lane; head < params.B * params.Hkv; head += lanes) counters->units_added()[head] = 0;
+    for (int head = lane; head < params.B * params.Hkv; head += lanes) counters->tiles_added()[head] = 0;
+    for (int range = lane; range < cuts.ranges; range += lanes) cuts.sums[range].there = 0;
     if (lane > 0) return;
     counters->next_unit = 0;
     counters->next_part = 0;
@@ -98,68 +113,135 @@ __device__ inline void finish_counting(const FlashBackwardParams &params, Counte
 
 // ---- load ----
 
-// The producer's thread.
+// The producer's thread. It has few registers, and what does not fit there waits behind the consumers' additions each
+// time. So one number tells the places in all queues of tiles, and one those in the queues of units and keys.
 template <typename T, int d_head, int Br>
 struct Producer {
     SharedStorage<T, d_head, Br> &shared;
     const FlashBackwardParams &params;
     const BackwardMaps &maps;
     const Workspace &workspace;
-    PipelineState<unit_stages> unit_write;
-    PipelineState<1> keys_write;  // of K and of V
-    int number;                   // of the next unit
-    QueryLoader<SharedStorage<T, d_head, Br>, Br, Bc, stages> loader{shared, params, maps, workspace};
+    const Cuts<d_head> &cuts;
+    uint32_t tiles_loaded = 0, units_begun = 0;
+    int number = 0;          // of the next unit or range
+    int begin = 0, end = 0;  // the range's row tiles that are left
+    bool between = false;    // a whole unit is left
+
+    template <int count>
+    __device__ PipelineState<count> place(uint32_t number) {
+        return {number % count, number / count % 2};
+    }
 
     __device__ void load_keys(T (&tile)[Bc * d_head], Pipeline<1> &pipeline, const CUtensorMap &map, const Unit &unit) {
-        pipeline.producer_acquire(keys_write);
+        pipeline.producer_acquire(place<1>(units_begun));
         ptx::mbarrier_arrive_expect_tx(&pipeline.full[0], sizeof(tile));
         ptx::tma_load(tile, &map, &pipeline.full[0], 0, unit.key_tile * Bc, 0, unit.kv_head, unit.batch);
     }
 
-    // Tells the consumers which keys come next, or that there is no more work.
-    __device__ void announce(const Unit &unit) {
-        shared.unit_pipeline.producer_acquire(unit_write);
-        shared.units[unit_write.stage] = unit;
-        ptx::mbarrier_arrive(&shared.unit_pipeline.full[unit_write.stage]);
+    __device__ void load_queries(T (&tiles)[stages][Br * d_head], float (&statistics)[stages][Br],
+                                 Pipeline<stages> &pipeline, const CUtensorMap &map, const float *from,
+                                 const QueryTile &tile, int batch) {
+        const PipelineState<stages> write = place<stages>(tiles_loaded);
+        pipeline.producer_acquire(write);
+        uint64_t *const full = &pipeline.full[write.stage];
+        ptx::mbarrier_arrive_expect_tx(full, sizeof(tiles[0]) + sizeof(statistics[0]));
+        ptx::tma_load(tiles[write.stage], &map, full, 0, tile.row_tile * Br, 0, tile.head, batch);
+        ptx::bulk_load(statistics[write.stage], from, sizeof(statistics[0]), full);
+    }
+    __device__ void load_Q(const QueryTile &tile, int batch) {
+        load_queries(shared.Q, shared.log_sum_exp, shared.Q_pipeline, maps.Q, statistics(tile, batch), tile, batch);
+    }
+    __device__ void load_dO(const QueryTile &tile, int batch) {
+        load_queries(shared.dO, shared.D, shared.dO_pipeline, maps.dO, statistics(tile, batch) + Br, tile, batch);
+        ++tiles_loaded;
+    }
+    __device__ const float *statistics(const QueryTile &tile, int batch) {
+        return workspace.statistics + (int64_t{batch * params.Hq + tile.head} * ((params.Nq + Br - 1) / Br) + tile.row_tile) * (2 * Br);
     }
 
-    // Asks for the next unit before the unit's last tile is loaded: the answer takes long.
-    __device__ void advance(const KeyTile<Br, Bc> &keys, QueryTile &tile, Counters *counters) {
-        keys.advance(tile);
-        if (!keys.contains(tile)) number = atomicAdd(&counters->next_unit, 1);
+    // The next unit, and which of its row tiles.
+    __device__ Unit next(Piece<d_head> &piece) {
+        const int row_tiles = (params.Nq + Br - 1) / Br;
+        piece = {0, row_tiles, row_tiles, 0, nullptr, nullptr};
+        const int range = number - cuts.whole;
+        if (!CUT || range < 0 || cuts.ranges == 0) return unit_of(params, number);
+        const int all = ((params.Nkv + Bc - 1) / Bc * params.Hkv * params.B - cuts.first) * row_tiles;
+        if (begin == end && !between) {
+            if (range >= cuts.ranges) return {-1, 0, 0};
+            begin = cuts.begin(range, all);
+            end = cuts.begin(range + 1, all);
+            between = cuts.first > cuts.whole;
+        }
+        if (between && (begin == end || end % row_tiles == 0)) {
+            between = false;
+            return unit_of(params, number);
+        }
+        const int unit = (end - 1) / row_tiles;
+        piece.first = max(begin - unit * row_tiles, 0);
+        piece.end = end - unit * row_tiles;
+        piece.weight = piece.end - piece.first;
+        if (piece.end < row_tiles) {
+            piece.left = cuts.sums + range;
+        } else if (piece.first > 0) {
+            do ++piece.before;
+            while (cuts.begin(range - piece.before, all) > unit * row_tiles);
+            piece.taken = cuts.sums + range - piece.before;
+        }
+        end -= piece.weight;
+        return unit_of(params, cuts.first + unit);
+    }
+
+    // Tells the consumers which keys come next, or that there is no more work.
+    __device__ void announce(const Unit &unit, const Piece<d_head> &piece) {
+        const PipelineState<unit_stages> write = place<unit_stages>(units_begun);
+        shared.unit_pipeline.producer_acquire(write);
+        shared.units[write.stage] = unit;
+        shared.pieces[write.stage] = piece;
+        ptx::mbarrier_arrive(&shared.unit_pipeline.full[write.stage]);
     }
 
     __device__ void run() {
         Counters *const counters = reinterpret_cast<Counters *>(workspace.counter);
         number = atomicAdd(&counters->next_unit, 1);
         while (true) {
-            const Unit unit = unit_of(params, number);
-            announce(unit);
+            Piece<d_head> piece;
+            const Unit unit = next(piece);
+            if (unit.valid()) {
+                const int causal_offset = params.causal ? params.Nkv - params.Nq : params.Nkv;
+                piece.first = max(piece.first, max(unit.key_tile * Bc - causal_offset, 0) / Br);
+            }
+            announce(unit, piece);
             if (!unit.valid()) break;
             // K has no place yet. When it has one, its bytes are in L2.
             ptx::tma_prefetch(&maps.K, 0, unit.key_tile * Bc, 0, unit.kv_head, unit.batch);
-            const KeyTile<Br, Bc> keys(params, unit.key_tile, unit.kv_head, unit.batch);
-            // The consumers read K last of all: the others' places are free before its is.
-            QueryTile tile = keys.begin();
+            const int group = params.Hq / params.Hkv;
+            QueryTile tile = {unit.kv_head * group, piece.first};
+            const int first_row_tile = piece.first, end_row_tile = piece.end;
+            int left = group * (end_row_tile - first_row_tile);
             ptx::wait_for_launch_before();  // it computes the statistics
-            loader.load_Q(keys, tile);
-            load_keys(shared.V, shared.V_pipeline, maps.V, unit);
-            loader.load_dO(keys, tile);
-            load_keys(shared.K, shared.K_pipeline, maps.K, unit);
-            keys_write.advance();
-            advance(keys, tile, counters);
-            while (keys.contains(tile)) {
-                const QueryTile loaded = tile;
-                advance(keys, tile, counters);
-                loader.load_Q(keys, loaded);
-                loader.load_dO(keys, loaded);
+            // The consumers read K last of all: the others' places are free before its is.
+            bool first = true;
+            while (true) {
+                // Asks for the next unit before the last tile is loaded: the answer takes long.
+                if (left == 1 && begin == end && !between) number = atomicAdd(&counters->next_unit, 1);
+                load_Q(tile, unit.batch);
+                if (first) load_keys(shared.V, shared.V_pipeline, maps.V, unit);
+                load_dO(tile, unit.batch);
+                if (first) load_keys(shared.K, shared.K_pipeline, maps.K, unit);
+                first = false;
+                if (--left == 0) break;
+                ++tile.row_tile;
+                if (tile.row_tile == end_row_tile) {
+                    tile.row_tile = first_row_tile;
+                    ++tile.head;
+                }
             }
             // The thread that tells of a unit also waits for this one: the copies under way read statistics, which
             // become zeros when the head is complete.
-            ptx::mbarrier_arrive(&shared.unit_added[unit_write.stage]);
-            unit_write.advance();
+            ptx::mbarrier_arrive(&shared.unit_added[place<unit_stages>(units_begun).stage]);
+            ++units_begun;
         }
-        finish_counting<1>(params, counters, 0);
+        finish_counting<1>(params, counters, cuts, 0);
     }
 };
 
@@ -169,19 +251,22 @@ struct Producer {
 // in L2, thousands of clocks: that is why it is done once for a unit, and by a thread that has nothing else to do. It
 // reads the units from the producer's queue, as the consumers do, so that they need not hand it any number: their
 // registers are all taken.
-template <typename Shared>
-__device__ void tell(Shared &shared, const FlashBackwardParams &params, Counters *counters) {
+template <int d_head, typename Shared>
+__device__ void tell(Shared &shared, const FlashBackwardParams &params, Counters *counters, const Cuts<d_head> &cuts) {
     PipelineState<unit_stages> unit_read;
     while (true) {
         shared.unit_pipeline.consumer_wait(unit_read);
         const Unit unit = shared.units[unit_read.stage];
         if (!unit.valid()) break;
+        Sums<d_head> *const left = shared.pieces[unit_read.stage].left;
+        const int weight = shared.pieces[unit_read.stage].weight;
         ptx::mbarrier_wait(&shared.unit_added[unit_read.stage], unit_read.phase);
         // The unit's place is free first, as the release below takes long.
         shared.unit_pipeline.consumer_release(unit_read, 0);
-        ptx::add_release(counters->units_added() + unit.batch * params.Hkv + unit.kv_head, 1);
+        if (left) ptx::add_release(&left->there, 1);
+        ptx::add_release(counters->tiles_added() + unit.batch * params.Hkv + unit.kv_head, weight);
     }
-    finish_counting<1>(params, counters, 0);
+    finish_counting<1>(params, counters, cuts, 0);
 }
 
 // A warp that rounds and stores dQ. It takes one part after the other, in the order of the heads.
@@ -194,6 +279,7 @@ struct Converter {
     uint64_t *const full;
     const FlashBackwardParams &params;
     const Workspace &workspace;
+    const Cuts<d_head> &cuts;
     const int lane;
     uint32_t phase = 0;
 
@@ -240,7 +326,7 @@ struct Converter {
         Counters *const counters = reinterpret_cast<Counters *>(workspace.counter);
         ptx::wait_for_launch_before();  // it writes what becomes zeros here
         const int head_parts = params.Hq / params.Hkv * ((params.Nq + Br - 1) / Br) * consumers;
-        const int key_tiles = (params.Nkv + Bc - 1) / Bc;
+        const int all_tiles = (params.Nkv + Bc - 1) / Bc * ((params.Nq + Br - 1) / Br);
         while (true) {
             int part = 0;
             if (lane == 0) part = atomicAdd(&counters->next_part, 1);
@@ -248,16 +334,16 @@ struct Converter {
             const int head = part / head_parts;
             if (head >= params.B * params.Hkv) break;
             if (lane == 0) {
-                const int *const units_added = counters->units_added() + head;
-                while (ptx::load_relaxed(units_added) != key_tiles) __nanosleep(200);
-                ptx::load_acquire(units_added);  // once: while it waits, it need not empty the L1 cache
+                const int *const tiles_added = counters->tiles_added() + head;
+                while (ptx::load_relaxed(tiles_added) != all_tiles) __nanosleep(200);
+                ptx::load_acquire(tiles_added);  // once: while it waits, it need not empty the L1 cache
                 ptx::fence_proxy_async_all();    // the bulk copies see the sums, too
             }
             __syncwarp();
             convert(part);
         }
         __syncwarp();
-        finish_counting<32>(params, counters, lane);
+        finish_counting<32>(params, counters, cuts, lane);
     }
 };
 
@@ -274,7 +360,8 @@ __device__ __forceinline__ void finish_unit(Mainloop<SharedStorage<T, d_head, Br
 // grid: as many blocks as multiprocessors, or as units if they are fewer
 template <typename T, int d_head, int Br, bool stores_dQ>
 __global__ void __launch_bounds__(threads, 1)
-    backward_kernel(const FlashBackwardParams params, const __grid_constant__ Maps maps, const Workspace workspace) {
+    backward_kernel(const FlashBackwardParams params, const __grid_constant__ Maps maps, const Workspace workspace,
+                    const Cuts<d_head> cuts) {
     extern __shared__ __align__(1024) unsigned char shared_bytes[];
     using Shared = SharedStorage<T, d_head, Br>;
     Shared &shared = *reinterpret_cast<Shared *>(shared_bytes);
@@ -304,9 +391,10 @@ __global__ void __launch_bounds__(threads, 1)
     if (warpgroup == consumers) {
         ptx::setmaxnreg_dec<producer_registers>();
         const int role = warp - 4 * consumers;
-        if (role == 0 && lane == 0) Producer<T, d_head, Br>{shared, params, maps, workspace}.run();
-        if (role == 1 && lane == 0) tell(shared, params, reinterpret_cast<Counters *>(workspace.counter));
-        if (role >= 2) Converting{shared.parts[role - 2], &shared.part_full[role - 2], params, workspace, lane}.run();
+        if (role == 0 && lane == 0) Producer<T, d_head, Br>{shared, params, maps, workspace, cuts}.run();
+        if (role == 1 && lane == 0) tell<d_head>(shared, params, reinterpret_cast<Counters *>(workspace.counter), cuts);
+        if (role >= 2)
+            Converting{shared.parts[role - 2], &shared.part_full[role - 2], params, workspace, cuts, lane}.run();
         return;
     }
 
@@ -321,18 +409,22 @@ __global__ void __launch_bounds__(threads, 1)
     while (true) {
         const Unit unit = mainloop.wait_unit();
         if (!unit.valid()) break;
-        const KeyTile<Br, Bc> keys(params, unit.key_tile, unit.kv_head, unit.batch);
+        KeyTile<Br, Bc> keys(params, unit.key_tile, unit.kv_head, unit.batch);
+#if CUT
+        const Piece<d_head> &piece = shared.pieces[mainloop.unit_read.stage ^ 1];  // stays until the unit is told
+        keys.first_row_tile = __shfl_sync(0xffffffff, piece.first, 0);
+        keys.end_row_tile = __shfl_sync(0xffffffff, piece.end, 0);
+#endif
 #pragma unroll
         for (int x = 0; x < d_head / 2; ++x) {
             dK[x] = 0.0f;
             dV[x] = 0.0f;
         }
-        shared.K_pipeline.consumer_wait(mainloop.keys_read);
         shared.V_pipeline.consumer_wait(V_read);
 
         // There is no dQ to compute beside the first tile's dK: each dQ is that of the tile before.
         QueryTile tile = keys.begin();
-        derive_dS(mainloop, scores, dV, params, keys, tile.row_tile * Br);
+        derive_dS<true>(mainloop, scores, dV, params, keys, tile.row_tile * Br);
         mainloop.write_dS(scores.dS);
         mainloop.issue_dK(dK, scores.dS);
         mainloop.tell_dS();
@@ -366,12 +458,29 @@ __global__ void __launch_bounds__(threads, 1)
         }
         mainloop.issue_dQ(dQ);
         const int first = keys.first_key + warp * 16;
+#if CUT
+        const int before = __shfl_sync(0xffffffff, piece.before, 0);
+        const bool leaves = __shfl_sync(0xffffffff, piece.left != nullptr, 0);
+        for (int i = 0; i < before; ++i) {
+            wait_sums(piece.taken[i], lane);
+            take_sums(dV, piece.taken[i].dV);
+        }
+        if (leaves)
+            leave_sums(dV, piece.left->dV);
+        else
+#endif
         send_rows(maps.dV, shared.rows[warp], dV, 1.0f, first, keys.kv_head, keys.batch, lane);  // beside dQ
         ptx::wgmma_wait<0>(dQ);
         mainloop.release_dS();
         shared.K_pipeline.consumer_release(mainloop.keys_read, lane);
         V_read.advance();  // V is free since its last product
         // Before the additions: what follows them into shared memory waits for them.
+#if CUT
+        for (int i = 0; i < before; ++i) take_sums(dK, piece.taken[i].dK);
+        if (leaves)
+            leave_sums(dK, piece.left->dK);
+        else
+#endif
         send_rows(maps.dK, shared.rows[warp], dK, params.scale, first, keys.kv_head, keys.batch, lane);
         if (alone)
             store_dQ<T, d_head, Br>(params, previous, dQ, warp, lane);
@@ -387,7 +496,7 @@ __global__ void __launch_bounds__(threads, 1)
     ptx::barrier_sync(1, 128 * consumers);
     const int thread = ptx::thread_number();
     Part &loaded = reinterpret_cast<Part *>(&shared)[thread / 32];
-    Converting{loaded, &shared.part_full[converters + thread / 32], params, workspace, thread % 32}.run();
+    Converting{loaded, &shared.part_full[converters + thread / 32], params, workspace, cuts, thread % 32}.run();
 }
 
 // ---- launch ----
@@ -401,18 +510,53 @@ constexpr flash::Limits limits = {.title = "No scratch pass",
                                   .positive_scale = true,
                                   .specific = true};  // sm_90a
 
+// An even end saves a block a part of a unit. A cut costs about as much as `cut_tiles` tiles.
+constexpr int cut_tiles = LEAST;
+constexpr int least_tiles = 4;  // of a range
+
+struct Plan {
+    int blocks, whole, ranges, first;
+    size_t counter_bytes, workspace_bytes;
+};
+
+static Plan plan_of(const FlashBackwardParams &params) {
+    const int Br = rows_of_tile(params.d_head);
+    const int64_t heads = int64_t{params.B} * params.Hkv;  // each has a number in Counters
+    const int units = static_cast<int>((params.Nkv + Bc - 1) / Bc * heads);
+    const int64_t row_tiles = (params.Nq + Br - 1) / Br, group = params.Hq / params.Hkv;
+    const int multiprocessors = flash::persistent(1 << 30).x;
+    Plan plan{.blocks = std::min(multiprocessors, units), .whole = units};
+    // Without a mask all units are equal, and the last round leaves some blocks without one.
+    const int last = units % multiprocessors;
+    if (CUT && LEAST >= 0 && !params.causal && last > 0 &&
+        (multiprocessors - last) * row_tiles * group >= cut_tiles * multiprocessors) {
+        const int whole = units < multiprocessors ? 0 : units - last - multiprocessors;
+        const bool between = units > multiprocessors && 2 * last >= multiprocessors && LAYOUT == 2;
+        const int first = between ? units - last : whole;
+        const int least = static_cast<int>((least_tiles + group - 1) / group);
+        const int ranges = static_cast<int>(std::min<int64_t>(multiprocessors, (units - first) * row_tiles / least));
+        if (ranges > plan.blocks || ranges == multiprocessors) {
+            plan.blocks = plan.ranges = ranges;
+            plan.whole = whole;
+            plan.first = first;
+        }
+    }
+    plan.counter_bytes = (heads + 3) / 4 * 16;
+    plan.workspace_bytes = backward_workspace_bytes(params, Br) + plan.counter_bytes +
+                           plan.ranges * (params.d_head == 64 ? sizeof(Sums<64>) : sizeof(Sums<128>));
+    return plan;
+}
+
 static flash::BackwardTraits traits_of(const FlashBackwardParams &params) {
-    const size_t heads = static_cast<size_t>(params.B) * params.Hkv;  // each has a number in Counters
-    return {.workspace_bytes = backward_workspace_bytes(params, rows_of_tile(params.d_head)) + (heads + 3) / 4 * 16,
-            .zeroed_workspace = true};
+    return {.workspace_bytes = plan_of(params).workspace_bytes, .zeroed_workspace = true};
 }
 
 template <typename T, int d_head>
-static flash::TypedKernel<FlashBackwardParams, Maps, Workspace> main_pass(const FlashBackwardParams &params) {
+static flash::TypedKernel<FlashBackwardParams, Maps, Workspace, Cuts<d_head>> main_pass(const FlashBackwardParams &params) {
     constexpr int Br = rows_of_tile(d_head);
     const bool stores_dQ = params.causal && params.Nkv <= 4 * Bc;  // the branch in the loop pays where loops are short
     return {.entry = stores_dQ ? backward_kernel<T, d_head, Br, true> : backward_kernel<T, d_head, Br, false>,
-            .grid = flash::persistent((params.Nkv + Bc - 1) / Bc * params.Hkv * params.B),
+            .grid = plan_of(params).blocks,
             .threads = threads,
             .shared_bytes = sizeof(SharedStorage<T, d_head, Br>)};
 }
@@ -427,8 +571,10 @@ static FlashStatus run(const FlashBackwardParams &params, cudaStream_t stream) {
     if (status == FLASH_OK) status = flash::make_tensor_map("dV", params.dV, keys, 16, maps.dV);
     if (status != FLASH_OK) return status;
     const Workspace workspace = workspace_of<Br>(params);
+    const Plan plan = plan_of(params);
+    const Cuts<d_head> cuts{plan.whole, plan.ranges, plan.first, reinterpret_cast<Sums<d_head> *>(reinterpret_cast<char *>(workspace.counter) + 16 + plan.counter_bytes)};
     status = flash::KernelQueue(stream).add(prepare_pass<T, d_head, Br, false>(params), params, workspace).status();
-    return status == FLASH_OK ? flash::launch_early(main_pass<T, d_head>(params), stream, params, maps, workspace)
+    return status == FLASH_OK ? flash::launch_early(main_pass<T, d_head>(params), stream, params, maps, workspace, cuts)
                               : status;
 }
 
