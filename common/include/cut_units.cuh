@@ -1,65 +1,135 @@
-// Stage no_scratch_pass teaches how the last units are cut, so that all blocks end at one time.
+// Stage no_scratch_pass teaches how the last units are cut, so that all blocks end at one time: their row tiles, unit
+// after unit, are divided into as many ranges as there are blocks. A range that ends within a unit leaves sums of its
+// dK and dV, and the one with the unit's last row tile takes them.
 #pragma once
+
+#include <algorithm>
 
 #include "backward_mainloop.cuh"
 
-// What a piece of a unit has summed up of its dK and dV, as the consumers' registers hold it.
+// What one range has summed up of a unit's dV and dK, as the consumers' registers hold it.
 template <int d_head>
 struct Sums {
-    float4 dV[d_head / 8][128 * consumers], dK[d_head / 8][128 * consumers];
+    float4 gradients[2][d_head / 8][128 * consumers];
     int there, unused[3];  // 1: the numbers are complete
 };
 
-// The row tiles of a unit's queries that one block works on, in each head of Q: all, or a part of them.
+// The row tiles of a unit that one block works on, in each head of Q: all that see its keys, or a part of them.
 template <int d_head>
 struct Piece {
     int first, end;
-    int weight;          // of all row tiles, how many
-    int before;          // pieces with row tiles before the first one, whose sums lie at `taken`
-    Sums<d_head> *left;  // where this piece leaves its sums; null: it has the unit's last row tile, and takes the others
-    Sums<d_head> *taken;
+    int weight;          // of all that is counted of a unit, how much
+    int before;           // ranges that have row tiles before the first one
+    Sums<d_head> *taken;  // what they have left
+    Sums<d_head> *left;   // where this range leaves its sums; null: it has the unit's last row tile
 };
 
-// How the last units are cut: their row tiles, unit after unit, are divided into as many ranges as there are blocks.
+// How units are handed out, in the order of their numbers.
 template <int d_head>
 struct Cuts {
-    int whole;           // units that are handed out whole, before the ranges
-    int ranges;          // 0: no unit is cut
-    int first;           // cut unit. Of those between it and `whole` each range has one
+    int units, row_tiles;  // all units; row tiles of each
+    int weight;            // of a unit: its row tiles where units are cut, else 1
+    int whole;             // units that are handed out whole, before the ranges
+    int ranges;
     Sums<d_head> *sums;  // one for each range
 
     // A range's first row tile, counted from the first cut unit's.
-    __device__ int begin(int range, int all) const { return range * (all / ranges) + min(range, all % ranges); }
+    __device__ int begin(int range) const {
+        const int tiles = (units - whole) * row_tiles;
+        return range * (tiles / ranges) + min(range, tiles % ranges);
+    }
 };
 
-// Waits until the sums are there.
+// The work of one block, which its producer's thread takes from the queue.
 template <int d_head>
-__device__ __forceinline__ void wait_sums(const Sums<d_head> &sums, int lane) {
-    if (lane == 0) {
-        while (ptx::load_relaxed(&sums.there) == 0) __nanosleep(100);
-        ptx::load_acquire(&sums.there);
+struct UnitQueue {
+    const Cuts<d_head> &cuts;
+    int *const counter;
+    int number = 0;  // taken last: of a whole unit, or behind these of a range
+    int rest = 0;    // row tiles at the beginning of the range that are left
+
+    __device__ void take() { number = atomicAdd(counter, 1); }
+
+    // The next piece, and the number of its unit: `units` if there is none. A block works on its range from the end. So
+    // the sums that it leaves are made first and those that it takes are needed last, when they have long been there.
+    // They come from ranges that were taken earlier, so that no circle of blocks can wait for each other.
+    __device__ int next(Piece<d_head> &piece) {
+        piece = {0, cuts.row_tiles, cuts.weight, 0, nullptr, nullptr};
+        const int range = number - cuts.whole;
+        if (range < 0) return number;
+        if (range >= cuts.ranges) return cuts.units;
+        const int begin = cuts.begin(range);
+        if (rest == 0) rest = cuts.begin(range + 1) - begin;
+        const int end = begin + rest;
+        const int unit = (end - 1) / cuts.row_tiles;
+        const int first = unit * cuts.row_tiles;  // row tile of the unit
+        piece.first = max(begin - first, 0);
+        piece.end = end - first;
+        piece.weight = piece.end - piece.first;
+        if (piece.end < cuts.row_tiles) {
+            piece.left = cuts.sums + range;
+        } else if (piece.first > 0) {
+            do ++piece.before;
+            while (cuts.begin(range - piece.before) > first);
+            piece.taken = cuts.sums + range - piece.before;
+        }
+        rest -= piece.weight;
+        return cuts.whole + unit;
     }
-    __syncwarp();
+};
+
+// Adds to dV (which = 0) or dK (1) of this thread what ranges before have left of it, and leaves zeros.
+template <int which, int d_head>
+__device__ __forceinline__ void take_sums(float (&X)[d_head / 2], const Piece<d_head> &piece, int before) {
+    for (int range = 0; range < before; ++range) {
+        Sums<d_head> &sums = piece.taken[range];
+        const int thread = ptx::thread_number();
+        if (which == 0 && thread % 32 == 0) {
+            while (ptx::load_relaxed(&sums.there) == 0) __nanosleep(100);
+            ptx::load_acquire(&sums.there);
+        }
+        __syncwarp();  // every lane reads after lane 0 has seen that the numbers are there
+#pragma unroll
+        for (int i = 0; i < d_head / 8; ++i) {
+            const float4 sum = sums.gradients[which][i][thread];
+            X[4 * i] += sum.x;
+            X[4 * i + 1] += sum.y;
+            X[4 * i + 2] += sum.z;
+            X[4 * i + 3] += sum.w;
+            sums.gradients[which][i][thread] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        }
+    }
+}
+template <int which, int d_head>
+__device__ __forceinline__ void leave_sums(const float (&X)[d_head / 2], const Piece<d_head> &piece) {
+    Sums<d_head> *const sums = piece.left;
+    const int thread = ptx::thread_number();
+#pragma unroll
+    for (int i = 0; i < d_head / 8; ++i)
+        sums->gradients[which][i][thread] = make_float4(X[4 * i], X[4 * i + 1], X[4 * i + 2], X[4 * i + 3]);
 }
 
-// Adds this thread's sums to dK or dV, and leaves zeros.
-template <int count>
-__device__ __forceinline__ void take_sums(float (&X)[4 * count], float4 (&sums)[count][128 * consumers]) {
-    const int thread = ptx::thread_number();
-#pragma unroll
-    for (int i = 0; i < count; ++i) {
-        const float4 four = sums[i][thread];
-        X[4 * i] += four.x;
-        X[4 * i + 1] += four.y;
-        X[4 * i + 2] += four.z;
-        X[4 * i + 3] += four.w;
-        sums[i][thread] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-    }
-}
-template <int count>
-__device__ __forceinline__ void leave_sums(const float (&X)[4 * count], float4 (&sums)[count][128 * consumers]) {
-    const int thread = ptx::thread_number();
-#pragma unroll
-    for (int i = 0; i < count; ++i)
-        sums[i][thread] = make_float4(X[4 * i], X[4 * i + 1], X[4 * i + 2], X[4 * i + 3]);
+// ---- host ----
+
+constexpr int least_saved = 4;  // tiles, of each block: what a cut costs, about
+constexpr int least_range = 4;  // tiles
+
+// Without a mask all units are equal, and after the last whole round `rest` units are left for the blocks. They are cut
+// where this saves enough. The round before is cut with them, so that a unit lies in two ranges at most; if there is
+// none, in as many as there are blocks for it.
+template <int d_head>
+Cuts<d_head> cut_units(const FlashBackwardParams &params, int units, int blocks) {
+    const int Br = rows_of_tile(d_head);
+    const int row_tiles = (params.Nq + Br - 1) / Br, group = params.Hq / params.Hkv;
+    const int key_tiles = (params.Nkv + Bc - 1) / Bc;
+    Cuts<d_head> cuts{.units = units, .row_tiles = row_tiles, .weight = 1, .whole = units, .ranges = 0, .sums = nullptr};
+    const int rest = units % blocks;
+    const int64_t saved = int64_t{row_tiles} * group * (blocks - rest);
+    if (params.causal || rest == 0 || saved < int64_t{least_saved} * blocks) return cuts;
+    if (int64_t{key_tiles} * row_tiles > 0x7fffffff) return cuts;  // a counter has no room for them
+    cuts.weight = row_tiles;
+    cuts.whole = units < blocks ? 0 : units - rest - blocks;
+    const int64_t tiles = int64_t{units - cuts.whole} * row_tiles * group;
+    cuts.ranges = static_cast<int>(std::min<int64_t>(blocks, tiles / std::max(least_range, group)));
+    return cuts;
 }

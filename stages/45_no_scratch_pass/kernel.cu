@@ -7,17 +7,6 @@
 // and dV as accumulators. They compute S and dP transposed: a row for each key, a column for each query. Only
 // dQ = dS K, a sum over the keys of both warpgroups, takes dS from shared memory, a tile late.
 
-#include <algorithm>
-#ifndef LEAST
-#define LEAST 3
-#endif
-#ifndef LAYOUT
-#define LAYOUT 2
-#endif
-#ifndef CUT
-#define CUT 1
-#endif
-
 #include "backward_mainloop.cuh"
 #include "backward_maps.h"
 #include "backward_passes.cuh"
@@ -28,7 +17,6 @@
 #include "launch_decode.h"
 #include "pipeline.cuh"
 #include "ptx_backward.cuh"
-#include "query_loads.cuh"
 
 constexpr int converters = 2;  // warps that round dQ and do nothing else
 constexpr int last_heads = 8;  // whose units are handed out together
@@ -38,8 +26,8 @@ constexpr int last_heads = 8;  // whose units are handed out together
 struct Counters {
     int next_unit, next_part, warps_done, unused;
 
-    // For each head: of how many row tiles units have added their dQ, those of all units together.
-    __device__ int *tiles_added() { return reinterpret_cast<int *>(this + 1); }
+    // For each head: the weights of the pieces whose dQ has been added.
+    __device__ int *added() { return reinterpret_cast<int *>(this + 1); }
 };
 
 // What one warpgroup has added of a row tile of dQ, as it lies in global memory: the sums of 64 queries and 64 columns.
@@ -103,7 +91,7 @@ __device__ inline void finish_counting(const FlashBackwardParams &params, Counte
         __syncwarp();  // orders the other lanes' zeros after lane 0's fence
     }
     if (number != warps * static_cast<int>(gridDim.x) - 1) return;
-    for (int head = lane; head < params.B * params.Hkv; head += lanes) counters->tiles_added()[head] = 0;
+    for (int head = lane; head < params.B * params.Hkv; head += lanes) counters->added()[head] = 0;
     for (int range = lane; range < cuts.ranges; range += lanes) cuts.sums[range].there = 0;
     if (lane > 0) return;
     counters->next_unit = 0;
@@ -113,24 +101,22 @@ __device__ inline void finish_counting(const FlashBackwardParams &params, Counte
 
 // ---- load ----
 
-// The producer's thread. It has few registers, and what does not fit there waits behind the consumers' additions each
-// time. So one number tells the places in all queues of tiles, and one those in the queues of units and keys.
+// The place of the tile, or the unit, of this number in a queue.
+template <int count>
+__device__ inline PipelineState<count> place(uint32_t number) {
+    return {number % count, number / count % 2};
+}
+
+// The producer's thread. It has few registers, and what does not fit into them waits behind the consumers' additions,
+// each time. So it keeps two counts instead of the places in five queues.
 template <typename T, int d_head, int Br>
 struct Producer {
     SharedStorage<T, d_head, Br> &shared;
     const FlashBackwardParams &params;
     const BackwardMaps &maps;
     const Workspace &workspace;
-    const Cuts<d_head> &cuts;
+    UnitQueue<d_head> queue;
     uint32_t tiles_loaded = 0, units_begun = 0;
-    int number = 0;          // of the next unit or range
-    int begin = 0, end = 0;  // the range's row tiles that are left
-    bool between = false;    // a whole unit is left
-
-    template <int count>
-    __device__ PipelineState<count> place(uint32_t number) {
-        return {number % count, number / count % 2};
-    }
 
     __device__ void load_keys(T (&tile)[Bc * d_head], Pipeline<1> &pipeline, const CUtensorMap &map, const Unit &unit) {
         pipeline.producer_acquire(place<1>(units_begun));
@@ -138,57 +124,18 @@ struct Producer {
         ptx::tma_load(tile, &map, &pipeline.full[0], 0, unit.key_tile * Bc, 0, unit.kv_head, unit.batch);
     }
 
-    __device__ void load_queries(T (&tiles)[stages][Br * d_head], float (&statistics)[stages][Br],
-                                 Pipeline<stages> &pipeline, const CUtensorMap &map, const float *from,
-                                 const QueryTile &tile, int batch) {
+    // A tile of Q or dO, and which of its statistics it needs.
+    __device__ void load_queries(T (&tiles)[stages][Br * d_head], float (&statistics)[stages][Br], int which,
+                                 Pipeline<stages> &pipeline, const CUtensorMap &map, const QueryTile &tile, int batch) {
         const PipelineState<stages> write = place<stages>(tiles_loaded);
         pipeline.producer_acquire(write);
         uint64_t *const full = &pipeline.full[write.stage];
         ptx::mbarrier_arrive_expect_tx(full, sizeof(tiles[0]) + sizeof(statistics[0]));
         ptx::tma_load(tiles[write.stage], &map, full, 0, tile.row_tile * Br, 0, tile.head, batch);
-        ptx::bulk_load(statistics[write.stage], from, sizeof(statistics[0]), full);
-    }
-    __device__ void load_Q(const QueryTile &tile, int batch) {
-        load_queries(shared.Q, shared.log_sum_exp, shared.Q_pipeline, maps.Q, statistics(tile, batch), tile, batch);
-    }
-    __device__ void load_dO(const QueryTile &tile, int batch) {
-        load_queries(shared.dO, shared.D, shared.dO_pipeline, maps.dO, statistics(tile, batch) + Br, tile, batch);
-        ++tiles_loaded;
-    }
-    __device__ const float *statistics(const QueryTile &tile, int batch) {
-        return workspace.statistics + (int64_t{batch * params.Hq + tile.head} * ((params.Nq + Br - 1) / Br) + tile.row_tile) * (2 * Br);
-    }
-
-    // The next unit, and which of its row tiles.
-    __device__ Unit next(Piece<d_head> &piece) {
         const int row_tiles = (params.Nq + Br - 1) / Br;
-        piece = {0, row_tiles, row_tiles, 0, nullptr, nullptr};
-        const int range = number - cuts.whole;
-        if (!CUT || range < 0 || cuts.ranges == 0) return unit_of(params, number);
-        const int all = ((params.Nkv + Bc - 1) / Bc * params.Hkv * params.B - cuts.first) * row_tiles;
-        if (begin == end && !between) {
-            if (range >= cuts.ranges) return {-1, 0, 0};
-            begin = cuts.begin(range, all);
-            end = cuts.begin(range + 1, all);
-            between = cuts.first > cuts.whole;
-        }
-        if (between && (begin == end || end % row_tiles == 0)) {
-            between = false;
-            return unit_of(params, number);
-        }
-        const int unit = (end - 1) / row_tiles;
-        piece.first = max(begin - unit * row_tiles, 0);
-        piece.end = end - unit * row_tiles;
-        piece.weight = piece.end - piece.first;
-        if (piece.end < row_tiles) {
-            piece.left = cuts.sums + range;
-        } else if (piece.first > 0) {
-            do ++piece.before;
-            while (cuts.begin(range - piece.before, all) > unit * row_tiles);
-            piece.taken = cuts.sums + range - piece.before;
-        }
-        end -= piece.weight;
-        return unit_of(params, cuts.first + unit);
+        const int64_t number = int64_t{batch * params.Hq + tile.head} * row_tiles + tile.row_tile;
+        const float *const from = workspace.statistics + (number * 2 + which) * Br;
+        ptx::bulk_load(statistics[write.stage], from, sizeof(statistics[0]), full);
     }
 
     // Tells the consumers which keys come next, or that there is no more work.
@@ -200,48 +147,50 @@ struct Producer {
         ptx::mbarrier_arrive(&shared.unit_pipeline.full[write.stage]);
     }
 
+    __device__ void load(const Unit &unit, const Piece<d_head> &piece) {
+        const int group = params.Hq / params.Hkv;
+        int left = group * (piece.end - piece.first);
+        QueryTile tile = {unit.kv_head * group, piece.first};
+        bool first = true;
+        while (true) {
+            if (left == 1 && queue.rest == 0) queue.take();
+            load_queries(shared.Q, shared.log_sum_exp, 0, shared.Q_pipeline, maps.Q, tile, unit.batch);
+            if (first) load_keys(shared.V, shared.V_pipeline, maps.V, unit);
+            load_queries(shared.dO, shared.D, 1, shared.dO_pipeline, maps.dO, tile, unit.batch);
+            if (first) load_keys(shared.K, shared.K_pipeline, maps.K, unit);
+            first = false;
+            ++tiles_loaded;
+            --left;
+            if (left == 0) break;
+            ++tile.row_tile;
+            if (tile.row_tile == piece.end) {
+                tile.row_tile = piece.first;
+                ++tile.head;
+            }
+        }
+    }
+
     __device__ void run() {
-        Counters *const counters = reinterpret_cast<Counters *>(workspace.counter);
-        number = atomicAdd(&counters->next_unit, 1);
+        queue.take();
         while (true) {
             Piece<d_head> piece;
-            const Unit unit = next(piece);
+            const Unit unit = unit_of(params, queue.next(piece));
             if (unit.valid()) {
-                const int causal_offset = params.causal ? params.Nkv - params.Nq : params.Nkv;
-                piece.first = max(piece.first, max(unit.key_tile * Bc - causal_offset, 0) / Br);
+                const KeyTile<Br, Bc> keys(params, unit.key_tile, unit.kv_head, unit.batch);
+                piece.first = max(piece.first, keys.first_row_tile);
             }
             announce(unit, piece);
             if (!unit.valid()) break;
             // K has no place yet. When it has one, its bytes are in L2.
             ptx::tma_prefetch(&maps.K, 0, unit.key_tile * Bc, 0, unit.kv_head, unit.batch);
-            const int group = params.Hq / params.Hkv;
-            QueryTile tile = {unit.kv_head * group, piece.first};
-            const int first_row_tile = piece.first, end_row_tile = piece.end;
-            int left = group * (end_row_tile - first_row_tile);
             ptx::wait_for_launch_before();  // it computes the statistics
-            // The consumers read K last of all: the others' places are free before its is.
-            bool first = true;
-            while (true) {
-                // Asks for the next unit before the last tile is loaded: the answer takes long.
-                if (left == 1 && begin == end && !between) number = atomicAdd(&counters->next_unit, 1);
-                load_Q(tile, unit.batch);
-                if (first) load_keys(shared.V, shared.V_pipeline, maps.V, unit);
-                load_dO(tile, unit.batch);
-                if (first) load_keys(shared.K, shared.K_pipeline, maps.K, unit);
-                first = false;
-                if (--left == 0) break;
-                ++tile.row_tile;
-                if (tile.row_tile == end_row_tile) {
-                    tile.row_tile = first_row_tile;
-                    ++tile.head;
-                }
-            }
+            load(unit, piece);
             // The thread that tells of a unit also waits for this one: the copies under way read statistics, which
             // become zeros when the head is complete.
             ptx::mbarrier_arrive(&shared.unit_added[place<unit_stages>(units_begun).stage]);
             ++units_begun;
         }
-        finish_counting<1>(params, counters, cuts, 0);
+        finish_counting<1>(params, reinterpret_cast<Counters *>(workspace.counter), queue.cuts, 0);
     }
 };
 
@@ -258,13 +207,12 @@ __device__ void tell(Shared &shared, const FlashBackwardParams &params, Counters
         shared.unit_pipeline.consumer_wait(unit_read);
         const Unit unit = shared.units[unit_read.stage];
         if (!unit.valid()) break;
-        Sums<d_head> *const left = shared.pieces[unit_read.stage].left;
-        const int weight = shared.pieces[unit_read.stage].weight;
+        const Piece<d_head> piece = shared.pieces[unit_read.stage];
         ptx::mbarrier_wait(&shared.unit_added[unit_read.stage], unit_read.phase);
         // The unit's place is free first, as the release below takes long.
         shared.unit_pipeline.consumer_release(unit_read, 0);
-        if (left) ptx::add_release(&left->there, 1);
-        ptx::add_release(counters->tiles_added() + unit.batch * params.Hkv + unit.kv_head, weight);
+        if (piece.left) ptx::add_release(&piece.left->there, 1);
+        ptx::add_release(counters->added() + unit.batch * params.Hkv + unit.kv_head, piece.weight);
     }
     finish_counting<1>(params, counters, cuts, 0);
 }
@@ -326,7 +274,7 @@ struct Converter {
         Counters *const counters = reinterpret_cast<Counters *>(workspace.counter);
         ptx::wait_for_launch_before();  // it writes what becomes zeros here
         const int head_parts = params.Hq / params.Hkv * ((params.Nq + Br - 1) / Br) * consumers;
-        const int all_tiles = (params.Nkv + Bc - 1) / Bc * ((params.Nq + Br - 1) / Br);
+        const int all = (params.Nkv + Bc - 1) / Bc * cuts.weight;
         while (true) {
             int part = 0;
             if (lane == 0) part = atomicAdd(&counters->next_part, 1);
@@ -334,9 +282,9 @@ struct Converter {
             const int head = part / head_parts;
             if (head >= params.B * params.Hkv) break;
             if (lane == 0) {
-                const int *const tiles_added = counters->tiles_added() + head;
-                while (ptx::load_relaxed(tiles_added) != all_tiles) __nanosleep(200);
-                ptx::load_acquire(tiles_added);  // once: while it waits, it need not empty the L1 cache
+                const int *const added = counters->added() + head;
+                while (ptx::load_relaxed(added) != all) __nanosleep(200);
+                ptx::load_acquire(added);  // once: while it waits, it need not empty the L1 cache
                 ptx::fence_proxy_async_all();    // the bulk copies see the sums, too
             }
             __syncwarp();
@@ -391,7 +339,7 @@ __global__ void __launch_bounds__(threads, 1)
     if (warpgroup == consumers) {
         ptx::setmaxnreg_dec<producer_registers>();
         const int role = warp - 4 * consumers;
-        if (role == 0 && lane == 0) Producer<T, d_head, Br>{shared, params, maps, workspace, cuts}.run();
+        if (role == 0 && lane == 0) Producer<T, d_head, Br>{shared, params, maps, workspace, {cuts, workspace.counter}}.run();
         if (role == 1 && lane == 0) tell<d_head>(shared, params, reinterpret_cast<Counters *>(workspace.counter), cuts);
         if (role >= 2)
             Converting{shared.parts[role - 2], &shared.part_full[role - 2], params, workspace, cuts, lane}.run();
@@ -410,11 +358,9 @@ __global__ void __launch_bounds__(threads, 1)
         const Unit unit = mainloop.wait_unit();
         if (!unit.valid()) break;
         KeyTile<Br, Bc> keys(params, unit.key_tile, unit.kv_head, unit.batch);
-#if CUT
         const Piece<d_head> &piece = shared.pieces[mainloop.unit_read.stage ^ 1];  // stays until the unit is told
         keys.first_row_tile = __shfl_sync(0xffffffff, piece.first, 0);
         keys.end_row_tile = __shfl_sync(0xffffffff, piece.end, 0);
-#endif
 #pragma unroll
         for (int x = 0; x < d_head / 2; ++x) {
             dK[x] = 0.0f;
@@ -458,30 +404,23 @@ __global__ void __launch_bounds__(threads, 1)
         }
         mainloop.issue_dQ(dQ);
         const int first = keys.first_key + warp * 16;
-#if CUT
         const int before = __shfl_sync(0xffffffff, piece.before, 0);
-        const bool leaves = __shfl_sync(0xffffffff, piece.left != nullptr, 0);
-        for (int i = 0; i < before; ++i) {
-            wait_sums(piece.taken[i], lane);
-            take_sums(dV, piece.taken[i].dV);
-        }
-        if (leaves)
-            leave_sums(dV, piece.left->dV);
+        const bool left = __shfl_sync(0xffffffff, piece.left != nullptr, 0);
+        take_sums<0>(dV, piece, before);
+        if (left)
+            leave_sums<0>(dV, piece);
         else
-#endif
-        send_rows(maps.dV, shared.rows[warp], dV, 1.0f, first, keys.kv_head, keys.batch, lane);  // beside dQ
+            send_rows(maps.dV, shared.rows[warp], dV, 1.0f, first, keys.kv_head, keys.batch, lane);  // beside dQ
         ptx::wgmma_wait<0>(dQ);
         mainloop.release_dS();
         shared.K_pipeline.consumer_release(mainloop.keys_read, lane);
         V_read.advance();  // V is free since its last product
         // Before the additions: what follows them into shared memory waits for them.
-#if CUT
-        for (int i = 0; i < before; ++i) take_sums(dK, piece.taken[i].dK);
-        if (leaves)
-            leave_sums(dK, piece.left->dK);
+        take_sums<1>(dK, piece, before);
+        if (left)
+            leave_sums<1>(dK, piece);
         else
-#endif
-        send_rows(maps.dK, shared.rows[warp], dK, params.scale, first, keys.kv_head, keys.batch, lane);
+            send_rows(maps.dK, shared.rows[warp], dK, params.scale, first, keys.kv_head, keys.batch, lane);
         if (alone)
             store_dQ<T, d_head, Br>(params, previous, dQ, warp, lane);
         else
@@ -510,55 +449,36 @@ constexpr flash::Limits limits = {.title = "No scratch pass",
                                   .positive_scale = true,
                                   .specific = true};  // sm_90a
 
-// An even end saves a block a part of a unit. A cut costs about as much as `cut_tiles` tiles.
-constexpr int cut_tiles = LEAST;
-constexpr int least_tiles = 4;  // of a range
-
+// What a call needs of the workspace, behind what workspace_of() knows: a counter for each head of K and V, and the
+// sums of cut units.
+template <int d_head>
 struct Plan {
-    int blocks, whole, ranges, first;
-    size_t counter_bytes, workspace_bytes;
+    Cuts<d_head> cuts;
+    size_t sums_begin, workspace_bytes;
+
+    explicit Plan(const FlashBackwardParams &params) {
+        const int heads = params.B * params.Hkv, units = heads * ((params.Nkv + Bc - 1) / Bc);
+        cuts = cut_units<d_head>(params, units, flash::persistent(0x7fffffff).x);
+        sums_begin = backward_workspace_bytes(params, rows_of_tile(d_head)) + (size_t(heads) + 3) / 4 * 16;
+        workspace_bytes = sums_begin + cuts.ranges * sizeof(Sums<d_head>);
+        cuts.sums = reinterpret_cast<Sums<d_head> *>(static_cast<char *>(params.workspace) + sums_begin);
+    }
 };
 
-static Plan plan_of(const FlashBackwardParams &params) {
-    const int Br = rows_of_tile(params.d_head);
-    const int64_t heads = int64_t{params.B} * params.Hkv;  // each has a number in Counters
-    const int units = static_cast<int>((params.Nkv + Bc - 1) / Bc * heads);
-    const int64_t row_tiles = (params.Nq + Br - 1) / Br, group = params.Hq / params.Hkv;
-    const int multiprocessors = flash::persistent(1 << 30).x;
-    Plan plan{.blocks = std::min(multiprocessors, units), .whole = units};
-    // Without a mask all units are equal, and the last round leaves some blocks without one.
-    const int last = units % multiprocessors;
-    if (CUT && LEAST >= 0 && !params.causal && last > 0 &&
-        (multiprocessors - last) * row_tiles * group >= cut_tiles * multiprocessors) {
-        const int whole = units < multiprocessors ? 0 : units - last - multiprocessors;
-        const bool between = units > multiprocessors && 2 * last >= multiprocessors && LAYOUT == 2;
-        const int first = between ? units - last : whole;
-        const int least = static_cast<int>((least_tiles + group - 1) / group);
-        const int ranges = static_cast<int>(std::min<int64_t>(multiprocessors, (units - first) * row_tiles / least));
-        if (ranges > plan.blocks || ranges == multiprocessors) {
-            plan.blocks = plan.ranges = ranges;
-            plan.whole = whole;
-            plan.first = first;
-        }
-    }
-    plan.counter_bytes = (heads + 3) / 4 * 16;
-    plan.workspace_bytes = backward_workspace_bytes(params, Br) + plan.counter_bytes +
-                           plan.ranges * (params.d_head == 64 ? sizeof(Sums<64>) : sizeof(Sums<128>));
-    return plan;
-}
-
 static flash::BackwardTraits traits_of(const FlashBackwardParams &params) {
-    return {.workspace_bytes = plan_of(params).workspace_bytes, .zeroed_workspace = true};
+    const size_t bytes = params.d_head == 64 ? Plan<64>(params).workspace_bytes : Plan<128>(params).workspace_bytes;
+    return {.workspace_bytes = bytes, .zeroed_workspace = true};
 }
 
 template <typename T, int d_head>
-static flash::TypedKernel<FlashBackwardParams, Maps, Workspace, Cuts<d_head>> main_pass(const FlashBackwardParams &params) {
+static auto main_pass(const FlashBackwardParams &params, const Cuts<d_head> &cuts) {
     constexpr int Br = rows_of_tile(d_head);
     const bool stores_dQ = params.causal && params.Nkv <= 4 * Bc;  // the branch in the loop pays where loops are short
-    return {.entry = stores_dQ ? backward_kernel<T, d_head, Br, true> : backward_kernel<T, d_head, Br, false>,
-            .grid = plan_of(params).blocks,
-            .threads = threads,
-            .shared_bytes = sizeof(SharedStorage<T, d_head, Br>)};
+    return flash::TypedKernel<FlashBackwardParams, Maps, Workspace, Cuts<d_head>>{
+        .entry = stores_dQ ? backward_kernel<T, d_head, Br, true> : backward_kernel<T, d_head, Br, false>,
+        .grid = cuts.ranges > 0 ? dim3(cuts.ranges) : flash::persistent(cuts.units),
+        .threads = threads,
+        .shared_bytes = sizeof(SharedStorage<T, d_head, Br>)};
 }
 
 template <typename T, int d_head>
@@ -571,11 +491,10 @@ static FlashStatus run(const FlashBackwardParams &params, cudaStream_t stream) {
     if (status == FLASH_OK) status = flash::make_tensor_map("dV", params.dV, keys, 16, maps.dV);
     if (status != FLASH_OK) return status;
     const Workspace workspace = workspace_of<Br>(params);
-    const Plan plan = plan_of(params);
-    const Cuts<d_head> cuts{plan.whole, plan.ranges, plan.first, reinterpret_cast<Sums<d_head> *>(reinterpret_cast<char *>(workspace.counter) + 16 + plan.counter_bytes)};
+    const Cuts<d_head> cuts = Plan<d_head>(params).cuts;
     status = flash::KernelQueue(stream).add(prepare_pass<T, d_head, Br, false>(params), params, workspace).status();
-    return status == FLASH_OK ? flash::launch_early(main_pass<T, d_head>(params), stream, params, maps, workspace, cuts)
-                              : status;
+    if (status != FLASH_OK) return status;
+    return flash::launch_early(main_pass<T, d_head>(params, cuts), stream, params, maps, workspace, cuts);
 }
 
 extern "C" FlashStatus flash_backward(const FlashBackwardParams *params, cudaStream_t stream) {
@@ -590,7 +509,7 @@ extern "C" FlashStatus flash_describe_backward(const FlashBackwardParams *params
     const FlashStatus status = flash::check_sizes(params, limits);
     if (status != FLASH_OK) return status;
     flash::Launch launch = flash::choose_instance(
-        *params, [&]<typename T, int d_head>() { return flash::untyped(main_pass<T, d_head>(*params)); });
+        *params, [&]<typename T, int d_head>() { return flash::untyped(main_pass<T, d_head>(*params, Plan<d_head>(*params).cuts)); });
     launch.Q_box_rows = rows_of_tile(params->d_head);
     return flash::describe(limits, traits_of(*params), launch, description);
 }
