@@ -18,10 +18,12 @@ struct Sums {
 template <int d_head>
 struct Piece {
     int first, end;
-    int weight;          // of all that is counted of a unit, how much
-    int before;           // ranges that have row tiles before the first one
-    Sums<d_head> *taken;  // what they have left
-    Sums<d_head> *left;   // where this range leaves its sums; null: it has the unit's last row tile
+    int weight;           // of all that is counted of a unit, how much
+    int taken;            // ranges that have row tiles before the first one and leave their sums for this one; -1: this
+                          // one leaves its own for the range that has the unit's last row tile
+    Sums<d_head> *sums;   // the first that is taken, or the one that is left
+
+    __device__ bool leaves() const { return taken < 0; }
 };
 
 // How units are handed out, in the order of their numbers.
@@ -40,8 +42,21 @@ struct Cuts {
     }
 };
 
+constexpr int last_heads = 8;  // whose units are handed out together
+
+// The units are numbered in the order in which blocks ask for them: head by head, so that heads are complete one after
+// the other. The first keys of a head come first, because with a causal mask most queries see them. The last heads come
+// together, the first keys of all of them first: the blocks' last units are short ones then, and end at like times.
+__device__ inline Unit unit_of(const FlashBackwardParams &params, int number) {
+    const int key_tiles = (params.Nkv + Bc - 1) / Bc;
+    const int heads = params.B * params.Hkv, together = min(last_heads, heads), first = heads - together;
+    const int place = number - first * key_tiles;
+    const int head = place < 0 ? number / key_tiles : first + place % together;
+    return {place < 0 ? number % key_tiles : place / together, head % params.Hkv, head / params.Hkv};
+}
+
 // The work of one block, which its producer's thread takes from the queue.
-template <int d_head>
+template <int d_head, int Br>
 struct UnitQueue {
     const Cuts<d_head> &cuts;
     int *const counter;
@@ -50,14 +65,19 @@ struct UnitQueue {
 
     __device__ void take() { number = atomicAdd(counter, 1); }
 
-    // The next piece, and the number of its unit: `units` if there is none. A block works on its range from the end. So
-    // the sums that it leaves are made first and those that it takes are needed last, when they have long been there.
-    // They come from ranges that were taken earlier, so that no circle of blocks can wait for each other.
-    __device__ int next(Piece<d_head> &piece) {
-        piece = {0, cuts.row_tiles, cuts.weight, 0, nullptr, nullptr};
+    // The next unit, and which of its row tiles. A block works on its range from the end. So the sums that it leaves are
+    // made first, and those that it takes are needed last, when they have long been there. They come from ranges that
+    // were taken earlier, so that no circle of blocks can wait for each other.
+    __device__ Unit next(const FlashBackwardParams &params, Piece<d_head> &piece) {
+        piece = {0, cuts.row_tiles, cuts.weight, 0, nullptr};
         const int range = number - cuts.whole;
-        if (range < 0) return number;
-        if (range >= cuts.ranges) return cuts.units;
+        if (range < 0) {
+            const Unit unit = unit_of(params, number);
+            const KeyTile<Br, Bc> keys(params, unit.key_tile, unit.kv_head, unit.batch);
+            piece.first = keys.first_row_tile;
+            return unit;
+        }
+        if (range >= cuts.ranges) return {-1, 0, 0};
         const int begin = cuts.begin(range);
         if (rest == 0) rest = cuts.begin(range + 1) - begin;
         const int end = begin + rest;
@@ -66,23 +86,25 @@ struct UnitQueue {
         piece.first = max(begin - first, 0);
         piece.end = end - first;
         piece.weight = piece.end - piece.first;
-        if (piece.end < cuts.row_tiles) {
-            piece.left = cuts.sums + range;
-        } else if (piece.first > 0) {
-            do ++piece.before;
-            while (cuts.begin(range - piece.before) > first);
-            piece.taken = cuts.sums + range - piece.before;
-        }
         rest -= piece.weight;
-        return cuts.whole + unit;
+        if (piece.end < cuts.row_tiles) {
+            piece.taken = -1;
+            piece.sums = cuts.sums + range;
+        } else if (piece.first > 0) {
+            do ++piece.taken;
+            while (cuts.begin(range - piece.taken) > first);
+            piece.sums = cuts.sums + range - piece.taken;
+        }
+        return unit_of(params, cuts.whole + unit);
     }
 };
 
-// Adds to dV (which = 0) or dK (1) of this thread what ranges before have left of it, and leaves zeros.
+// Adds to dV (which = 0) or dK (1) of this thread what `taken` ranges have left of it, and leaves zeros there. Or leaves
+// it itself, where `taken` is -1.
 template <int which, int d_head>
-__device__ __forceinline__ void take_sums(float (&X)[d_head / 2], const Piece<d_head> &piece, int before) {
-    for (int range = 0; range < before; ++range) {
-        Sums<d_head> &sums = piece.taken[range];
+__device__ __forceinline__ void merge_sums(float (&X)[d_head / 2], Sums<d_head> *const &first, int taken) {
+    for (int range = 0; range < taken; ++range) {
+        Sums<d_head> &sums = first[range];
         const int thread = ptx::thread_number();
         if (which == 0 && thread % 32 == 0) {
             while (ptx::load_relaxed(&sums.there) == 0) __nanosleep(100);
@@ -99,10 +121,8 @@ __device__ __forceinline__ void take_sums(float (&X)[d_head / 2], const Piece<d_
             sums.gradients[which][i][thread] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
         }
     }
-}
-template <int which, int d_head>
-__device__ __forceinline__ void leave_sums(const float (&X)[d_head / 2], const Piece<d_head> &piece) {
-    Sums<d_head> *const sums = piece.left;
+    if (taken >= 0) return;
+    Sums<d_head> *const sums = first;
     const int thread = ptx::thread_number();
 #pragma unroll
     for (int i = 0; i < d_head / 8; ++i)
@@ -133,3 +153,19 @@ Cuts<d_head> cut_units(const FlashBackwardParams &params, int units, int blocks)
     cuts.ranges = static_cast<int>(std::min<int64_t>(blocks, tiles / std::max(least_range, group)));
     return cuts;
 }
+
+// What a call needs of the workspace, behind what workspace_of() knows: a counter for each head of K and V, and the
+// sums of cut units.
+template <int d_head>
+struct Plan {
+    Cuts<d_head> cuts;
+    size_t sums_begin, workspace_bytes;
+
+    explicit Plan(const FlashBackwardParams &params) {
+        const int heads = params.B * params.Hkv, units = heads * ((params.Nkv + Bc - 1) / Bc);
+        cuts = cut_units<d_head>(params, units, flash::persistent(0x7fffffff).x);
+        sums_begin = backward_workspace_bytes(params, rows_of_tile(d_head)) + (size_t(heads) + 3) / 4 * 16;
+        workspace_bytes = sums_begin + cuts.ranges * sizeof(Sums<d_head>);
+        cuts.sums = reinterpret_cast<Sums<d_head> *>(static_cast<char *>(params.workspace) + sums_begin);
+    }
+};

@@ -17,9 +17,9 @@
 #include "launch_decode.h"
 #include "pipeline.cuh"
 #include "ptx_backward.cuh"
+#include "query_loads.cuh"
 
 constexpr int converters = 2;  // warps that round dQ and do nothing else
-constexpr int last_heads = 8;  // whose units are handed out together
 
 // The numbers behind Workspace::counter, all 0 between calls. A head is one of K and V here, with the heads of Q that
 // share it.
@@ -62,18 +62,6 @@ struct SharedStorage {
 
 // ---- work ----
 
-// The units are numbered in the order in which blocks ask for them: head by head, so that heads are complete one after
-// the other. The first keys of a head come first, because with a causal mask most queries see them. The last heads come
-// together, the first keys of all of them first: the blocks' last units are short ones then, and end at like times.
-__device__ inline Unit unit_of(const FlashBackwardParams &params, int number) {
-    const int key_tiles = (params.Nkv + Bc - 1) / Bc;
-    if (number >= params.B * params.Hkv * key_tiles) return {-1, 0, 0};
-    const int heads = params.B * params.Hkv, together = min(last_heads, heads), first = heads - together;
-    const int place = number - first * key_tiles;
-    const int head = place < 0 ? number / key_tiles : first + place % together;
-    return {place < 0 ? number % key_tiles : place / together, head % params.Hkv, head / params.Hkv};
-}
-
 // The last of the warps that use the counters leaves zeros. The first fence orders this warp's accesses before its
 // number; the second orders the zeros after everybody's. lanes: how many of a warp call this.
 template <int lanes, int d_head>
@@ -101,12 +89,6 @@ __device__ inline void finish_counting(const FlashBackwardParams &params, Counte
 
 // ---- load ----
 
-// The place of the tile, or the unit, of this number in a queue.
-template <int count>
-__device__ inline PipelineState<count> place(uint32_t number) {
-    return {number % count, number / count % 2};
-}
-
 // The producer's thread. It has few registers, and what does not fit into them waits behind the consumers' additions,
 // each time. So it keeps two counts instead of the places in five queues.
 template <typename T, int d_head, int Br>
@@ -115,27 +97,13 @@ struct Producer {
     const FlashBackwardParams &params;
     const BackwardMaps &maps;
     const Workspace &workspace;
-    UnitQueue<d_head> queue;
+    UnitQueue<d_head, Br> queue;
     uint32_t tiles_loaded = 0, units_begun = 0;
 
     __device__ void load_keys(T (&tile)[Bc * d_head], Pipeline<1> &pipeline, const CUtensorMap &map, const Unit &unit) {
         pipeline.producer_acquire(place<1>(units_begun));
         ptx::mbarrier_arrive_expect_tx(&pipeline.full[0], sizeof(tile));
         ptx::tma_load(tile, &map, &pipeline.full[0], 0, unit.key_tile * Bc, 0, unit.kv_head, unit.batch);
-    }
-
-    // A tile of Q or dO, and which of its statistics it needs.
-    __device__ void load_queries(T (&tiles)[stages][Br * d_head], float (&statistics)[stages][Br], int which,
-                                 Pipeline<stages> &pipeline, const CUtensorMap &map, const QueryTile &tile, int batch) {
-        const PipelineState<stages> write = place<stages>(tiles_loaded);
-        pipeline.producer_acquire(write);
-        uint64_t *const full = &pipeline.full[write.stage];
-        ptx::mbarrier_arrive_expect_tx(full, sizeof(tiles[0]) + sizeof(statistics[0]));
-        ptx::tma_load(tiles[write.stage], &map, full, 0, tile.row_tile * Br, 0, tile.head, batch);
-        const int row_tiles = (params.Nq + Br - 1) / Br;
-        const int64_t number = int64_t{batch * params.Hq + tile.head} * row_tiles + tile.row_tile;
-        const float *const from = workspace.statistics + (number * 2 + which) * Br;
-        ptx::bulk_load(statistics[write.stage], from, sizeof(statistics[0]), full);
     }
 
     // Tells the consumers which keys come next, or that there is no more work.
@@ -154,9 +122,13 @@ struct Producer {
         bool first = true;
         while (true) {
             if (left == 1 && queue.rest == 0) queue.take();
-            load_queries(shared.Q, shared.log_sum_exp, 0, shared.Q_pipeline, maps.Q, tile, unit.batch);
+            const int row_tiles = (params.Nq + Br - 1) / Br;
+            const int64_t number = int64_t{unit.batch * params.Hq + tile.head} * row_tiles + tile.row_tile;
+            const float *const statistics = workspace.statistics + number * 2 * Br;
+            const PipelineState<stages> write = place<stages>(tiles_loaded);
+            load_queries(shared.Q, shared.log_sum_exp, shared.Q_pipeline, write, maps.Q, statistics, tile, unit.batch);
             if (first) load_keys(shared.V, shared.V_pipeline, maps.V, unit);
-            load_queries(shared.dO, shared.D, 1, shared.dO_pipeline, maps.dO, tile, unit.batch);
+            load_queries(shared.dO, shared.D, shared.dO_pipeline, write, maps.dO, statistics + Br, tile, unit.batch);
             if (first) load_keys(shared.K, shared.K_pipeline, maps.K, unit);
             first = false;
             ++tiles_loaded;
@@ -174,11 +146,7 @@ struct Producer {
         queue.take();
         while (true) {
             Piece<d_head> piece;
-            const Unit unit = unit_of(params, queue.next(piece));
-            if (unit.valid()) {
-                const KeyTile<Br, Bc> keys(params, unit.key_tile, unit.kv_head, unit.batch);
-                piece.first = max(piece.first, keys.first_row_tile);
-            }
+            const Unit unit = queue.next(params, piece);
             announce(unit, piece);
             if (!unit.valid()) break;
             // K has no place yet. When it has one, its bytes are in L2.
@@ -211,7 +179,7 @@ __device__ void tell(Shared &shared, const FlashBackwardParams &params, Counters
         ptx::mbarrier_wait(&shared.unit_added[unit_read.stage], unit_read.phase);
         // The unit's place is free first, as the release below takes long.
         shared.unit_pipeline.consumer_release(unit_read, 0);
-        if (piece.left) ptx::add_release(&piece.left->there, 1);
+        if (piece.leaves()) ptx::add_release(&piece.sums->there, 1);
         ptx::add_release(counters->added() + unit.batch * params.Hkv + unit.kv_head, piece.weight);
     }
     finish_counting<1>(params, counters, cuts, 0);
@@ -402,24 +370,19 @@ __global__ void __launch_bounds__(threads, 1)
             ptx::wgmma_wait<0>(dK, scores.dS);
             mainloop.release_Q();
         }
+        const int taken = __shfl_sync(0xffffffff, piece.taken, 0);
         mainloop.issue_dQ(dQ);
         const int first = keys.first_key + warp * 16;
-        const int before = __shfl_sync(0xffffffff, piece.before, 0);
-        const bool left = __shfl_sync(0xffffffff, piece.left != nullptr, 0);
-        take_sums<0>(dV, piece, before);
-        if (left)
-            leave_sums<0>(dV, piece);
-        else
+        merge_sums<0>(dV, piece.sums, taken);
+        if (taken >= 0)
             send_rows(maps.dV, shared.rows[warp], dV, 1.0f, first, keys.kv_head, keys.batch, lane);  // beside dQ
         ptx::wgmma_wait<0>(dQ);
         mainloop.release_dS();
         shared.K_pipeline.consumer_release(mainloop.keys_read, lane);
         V_read.advance();  // V is free since its last product
         // Before the additions: what follows them into shared memory waits for them.
-        take_sums<1>(dK, piece, before);
-        if (left)
-            leave_sums<1>(dK, piece);
-        else
+        merge_sums<1>(dK, piece.sums, taken);
+        if (taken >= 0)
             send_rows(maps.dK, shared.rows[warp], dK, params.scale, first, keys.kv_head, keys.batch, lane);
         if (alone)
             store_dQ<T, d_head, Br>(params, previous, dQ, warp, lane);
@@ -448,22 +411,6 @@ constexpr flash::Limits limits = {.title = "No scratch pass",
                                   .grouped_heads = true,
                                   .positive_scale = true,
                                   .specific = true};  // sm_90a
-
-// What a call needs of the workspace, behind what workspace_of() knows: a counter for each head of K and V, and the
-// sums of cut units.
-template <int d_head>
-struct Plan {
-    Cuts<d_head> cuts;
-    size_t sums_begin, workspace_bytes;
-
-    explicit Plan(const FlashBackwardParams &params) {
-        const int heads = params.B * params.Hkv, units = heads * ((params.Nkv + Bc - 1) / Bc);
-        cuts = cut_units<d_head>(params, units, flash::persistent(0x7fffffff).x);
-        sums_begin = backward_workspace_bytes(params, rows_of_tile(d_head)) + (size_t(heads) + 3) / 4 * 16;
-        workspace_bytes = sums_begin + cuts.ranges * sizeof(Sums<d_head>);
-        cuts.sums = reinterpret_cast<Sums<d_head> *>(static_cast<char *>(params.workspace) + sums_begin);
-    }
-};
 
 static flash::BackwardTraits traits_of(const FlashBackwardParams &params) {
     const size_t bytes = params.d_head == 64 ? Plan<64>(params).workspace_bytes : Plan<128>(params).workspace_bytes;
