@@ -18,10 +18,10 @@ struct Sums {
 template <int d_head>
 struct Piece {
     int first, end;
-    int weight;           // of all that is counted of a unit, how much
-    int taken;            // ranges that have row tiles before the first one and leave their sums for this one; -1: this
-                          // one leaves its own for the range that has the unit's last row tile
-    Sums<d_head> *sums;   // the first that is taken, or the one that is left
+    int weight;          // of all that is counted of a unit, how much
+    int taken;           // ranges that have row tiles before the first one and leave their sums for this one; -1: this
+                         // one leaves its own for the range that has the unit's last row tile
+    Sums<d_head> *sums;  // the first that is taken, or the one that is left
 
     __device__ bool leaves() const { return taken < 0; }
 };
@@ -56,7 +56,7 @@ __device__ inline Unit unit_of(const FlashBackwardParams &params, int number) {
 }
 
 // The work of one block, which its producer's thread takes from the queue.
-template <int d_head, int Br>
+template <int d_head, int Br, bool cuts_units>
 struct UnitQueue {
     const Cuts<d_head> &cuts;
     int *const counter;
@@ -64,15 +64,16 @@ struct UnitQueue {
     int rest = 0;    // row tiles at the beginning of the range that are left
 
     __device__ void take() { number = atomicAdd(counter, 1); }
+    __device__ bool needs_more() const { return !cuts_units || rest == 0; }
 
-    // The next unit, and which of its row tiles. A block works on its range from the end. So the sums that it leaves are
-    // made first, and those that it takes are needed last, when they have long been there. They come from ranges that
-    // were taken earlier, so that no circle of blocks can wait for each other.
+    // The next unit, and which of its row tiles. A block works on its range from the end. So the sums that it leaves
+    // are made first, and those that it takes are needed last, when they have long been there. They come from ranges
+    // that were taken earlier, so that no circle of blocks can wait for each other.
     __device__ Unit next(const FlashBackwardParams &params, Piece<d_head> &piece) {
         piece = {0, cuts.row_tiles, cuts.weight, 0, nullptr};
         const int range = number - cuts.whole;
-        if (range < 0) {
-            const Unit unit = unit_of(params, number);
+        if (!cuts_units || range < 0) {
+            const Unit unit = number < cuts.units ? unit_of(params, number) : Unit{-1, 0, 0};
             const KeyTile<Br, Bc> keys(params, unit.key_tile, unit.kv_head, unit.batch);
             piece.first = keys.first_row_tile;
             return unit;
@@ -99,8 +100,8 @@ struct UnitQueue {
     }
 };
 
-// Adds to dV (which = 0) or dK (1) of this thread what `taken` ranges have left of it, and leaves zeros there. Or leaves
-// it itself, where `taken` is -1.
+// Adds to dV (which = 0) or dK (1) of this thread what `taken` ranges have left of it, and leaves zeros there. Or
+// leaves it itself, where `taken` is -1.
 template <int which, int d_head>
 __device__ __forceinline__ void merge_sums(float (&X)[d_head / 2], Sums<d_head> *const &first, int taken) {
     for (int range = 0; range < taken; ++range) {
@@ -142,7 +143,8 @@ Cuts<d_head> cut_units(const FlashBackwardParams &params, int units, int blocks)
     const int Br = rows_of_tile(d_head);
     const int row_tiles = (params.Nq + Br - 1) / Br, group = params.Hq / params.Hkv;
     const int key_tiles = (params.Nkv + Bc - 1) / Bc;
-    Cuts<d_head> cuts{.units = units, .row_tiles = row_tiles, .weight = 1, .whole = units, .ranges = 0, .sums = nullptr};
+    Cuts<d_head> cuts{
+        .units = units, .row_tiles = row_tiles, .weight = 1, .whole = units, .ranges = 0, .sums = nullptr};
     const int rest = units % blocks;
     const int64_t saved = int64_t{row_tiles} * group * (blocks - rest);
     if (params.causal || rest == 0 || saved < int64_t{least_saved} * blocks) return cuts;

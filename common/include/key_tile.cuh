@@ -28,6 +28,12 @@ struct KeyTile {
         end_head = first_head + group;
     }
 
+    // Leaves those from `first` to `end` of each head's row tiles.
+    __device__ void narrow(int first, int end) {
+        first_row_tile = first;
+        end_row_tile = end;
+    }
+
     __device__ QueryTile begin() const { return {first_head, first_row_tile}; }
     __device__ bool contains(const QueryTile &tile) const { return tile.head < end_head; }
     __device__ void advance(QueryTile &tile) const {

@@ -45,6 +45,14 @@ __device__ inline PipelineState<stages> place(uint32_t number) {
     return {number % stages, number / stages % 2};
 }
 
+// Where a tile's statistics begin: the log-sum-exp, then D.
+template <int Br>
+__device__ __forceinline__ const float *statistics_of(const FlashBackwardParams &params, const Workspace &workspace,
+                                                      int batch, const QueryTile &tile) {
+    const int row_tiles = (params.Nq + Br - 1) / Br;
+    return workspace.statistics + (int64_t{batch * params.Hq + tile.head} * row_tiles + tile.row_tile) * (2 * Br);
+}
+
 // The same for one of the two tensors, at the place `write`.
 template <typename T, int Br, int size, int stages>
 __device__ __forceinline__ void load_queries(T (&tiles)[stages][size], float (&statistics)[stages][Br],

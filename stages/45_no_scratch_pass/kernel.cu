@@ -2,6 +2,7 @@
 // head, two warps that the producer leaves idle convert it, while it is still in L2. Consumers without work help them
 // at the end. They leave zeros behind for the next call, so that no kernel runs after this one, and the one before it
 // computes statistics alone. Of short causal sequences, dQ to which one block alone adds is stored from its registers.
+// Without a mask the last units are cut (cut_units.cuh).
 //
 // A producer warp loads the tiles of Q and dO. Two consumer warpgroups hold 64 of the block's keys each, with their dK
 // and dV as accumulators. They compute S and dP transposed: a row for each key, a column for each query. Only
@@ -65,8 +66,8 @@ struct SharedStorage {
 // The last of the warps that use the counters leaves zeros. The first fence orders this warp's accesses before its
 // number; the second orders the zeros after everybody's. lanes: how many of a warp call this.
 template <int lanes, int d_head>
-__device__ inline void finish_counting(const FlashBackwardParams &params, Counters *counters,
-                                       const Cuts<d_head> &cuts, int lane) {
+__device__ inline void finish_counting(const FlashBackwardParams &params, Counters *counters, const Cuts<d_head> &cuts,
+                                       int lane) {
     constexpr int warps = 2 + converters + 4 * consumers;  // the producer's, the one that tells, and all that convert
     int number = 0;
     if (lane == 0) {
@@ -91,13 +92,13 @@ __device__ inline void finish_counting(const FlashBackwardParams &params, Counte
 
 // The producer's thread. It has few registers, and what does not fit into them waits behind the consumers' additions,
 // each time. So it keeps two counts instead of the places in five queues.
-template <typename T, int d_head, int Br>
+template <typename T, int d_head, int Br, bool cuts_units>
 struct Producer {
     SharedStorage<T, d_head, Br> &shared;
     const FlashBackwardParams &params;
     const BackwardMaps &maps;
     const Workspace &workspace;
-    UnitQueue<d_head, Br> queue;
+    UnitQueue<d_head, Br, cuts_units> queue;
     uint32_t tiles_loaded = 0, units_begun = 0;
 
     __device__ void load_keys(T (&tile)[Bc * d_head], Pipeline<1> &pipeline, const CUtensorMap &map, const Unit &unit) {
@@ -106,25 +107,17 @@ struct Producer {
         ptx::tma_load(tile, &map, &pipeline.full[0], 0, unit.key_tile * Bc, 0, unit.kv_head, unit.batch);
     }
 
-    // Tells the consumers which keys come next, or that there is no more work.
-    __device__ void announce(const Unit &unit, const Piece<d_head> &piece) {
-        const PipelineState<unit_stages> write = place<unit_stages>(units_begun);
-        shared.unit_pipeline.producer_acquire(write);
-        shared.units[write.stage] = unit;
-        shared.pieces[write.stage] = piece;
-        ptx::mbarrier_arrive(&shared.unit_pipeline.full[write.stage]);
-    }
-
+    // Loads the keys, and the tiles of Q and dO one after the other. The consumers read K last of all: the others'
+    // places are free before its is.
     __device__ void load(const Unit &unit, const Piece<d_head> &piece) {
         const int group = params.Hq / params.Hkv;
         int left = group * (piece.end - piece.first);
         QueryTile tile = {unit.kv_head * group, piece.first};
+        const int last = queue.needs_more() ? 1 : 0;
         bool first = true;
         while (true) {
-            if (left == 1 && queue.rest == 0) queue.take();
-            const int row_tiles = (params.Nq + Br - 1) / Br;
-            const int64_t number = int64_t{unit.batch * params.Hq + tile.head} * row_tiles + tile.row_tile;
-            const float *const statistics = workspace.statistics + number * 2 * Br;
+            if (left == last) queue.take();  // before the last tile is loaded: the answer takes long
+            const float *const statistics = statistics_of<Br>(params, workspace, unit.batch, tile);
             const PipelineState<stages> write = place<stages>(tiles_loaded);
             load_queries(shared.Q, shared.log_sum_exp, shared.Q_pipeline, write, maps.Q, statistics, tile, unit.batch);
             if (first) load_keys(shared.V, shared.V_pipeline, maps.V, unit);
@@ -147,7 +140,12 @@ struct Producer {
         while (true) {
             Piece<d_head> piece;
             const Unit unit = queue.next(params, piece);
-            announce(unit, piece);
+            // Tells the consumers which keys come next, or that there is no more work.
+            const PipelineState<unit_stages> write = place<unit_stages>(units_begun);
+            shared.unit_pipeline.producer_acquire(write);
+            shared.units[write.stage] = unit;
+            shared.pieces[write.stage] = piece;
+            ptx::mbarrier_arrive(&shared.unit_pipeline.full[write.stage]);
             if (!unit.valid()) break;
             // K has no place yet. When it has one, its bytes are in L2.
             ptx::tma_prefetch(&maps.K, 0, unit.key_tile * Bc, 0, unit.kv_head, unit.batch);
@@ -155,7 +153,7 @@ struct Producer {
             load(unit, piece);
             // The thread that tells of a unit also waits for this one: the copies under way read statistics, which
             // become zeros when the head is complete.
-            ptx::mbarrier_arrive(&shared.unit_added[place<unit_stages>(units_begun).stage]);
+            ptx::mbarrier_arrive(&shared.unit_added[write.stage]);
             ++units_begun;
         }
         finish_counting<1>(params, reinterpret_cast<Counters *>(workspace.counter), queue.cuts, 0);
@@ -252,8 +250,8 @@ struct Converter {
             if (lane == 0) {
                 const int *const added = counters->added() + head;
                 while (ptx::load_relaxed(added) != all) __nanosleep(200);
-                ptx::load_acquire(added);  // once: while it waits, it need not empty the L1 cache
-                ptx::fence_proxy_async_all();    // the bulk copies see the sums, too
+                ptx::load_acquire(added);      // once: while it waits, it need not empty the L1 cache
+                ptx::fence_proxy_async_all();  // the bulk copies see the sums, too
             }
             __syncwarp();
             convert(part);
@@ -263,18 +261,10 @@ struct Converter {
     }
 };
 
-// Tells that the warp's additions to dQ are on their way.
-template <typename T, int d_head, int Br>
-__device__ __forceinline__ void finish_unit(Mainloop<SharedStorage<T, d_head, Br>, T, d_head, Br> &mainloop) {
-    const int stage = mainloop.unit_read.stage ^ 1;  // the unit's: `unit_read` has moved on
-    __syncwarp();  // every lane's additions are on their way before lane 0 arrives for the warp
-    if (mainloop.lane == 0) ptx::mbarrier_arrive(&mainloop.shared.unit_added[stage]);
-}
-
 // ---- kernel ----
 
 // grid: as many blocks as multiprocessors, or as units if they are fewer
-template <typename T, int d_head, int Br, bool stores_dQ>
+template <typename T, int d_head, int Br, bool stores_dQ, bool cuts_units>
 __global__ void __launch_bounds__(threads, 1)
     backward_kernel(const FlashBackwardParams params, const __grid_constant__ Maps maps, const Workspace workspace,
                     const Cuts<d_head> cuts) {
@@ -307,7 +297,8 @@ __global__ void __launch_bounds__(threads, 1)
     if (warpgroup == consumers) {
         ptx::setmaxnreg_dec<producer_registers>();
         const int role = warp - 4 * consumers;
-        if (role == 0 && lane == 0) Producer<T, d_head, Br>{shared, params, maps, workspace, {cuts, workspace.counter}}.run();
+        if (role == 0 && lane == 0)
+            Producer<T, d_head, Br, cuts_units>{shared, params, maps, workspace, {cuts, workspace.counter}}.run();
         if (role == 1 && lane == 0) tell<d_head>(shared, params, reinterpret_cast<Counters *>(workspace.counter), cuts);
         if (role >= 2)
             Converting{shared.parts[role - 2], &shared.part_full[role - 2], params, workspace, cuts, lane}.run();
@@ -327,8 +318,7 @@ __global__ void __launch_bounds__(threads, 1)
         if (!unit.valid()) break;
         KeyTile<Br, Bc> keys(params, unit.key_tile, unit.kv_head, unit.batch);
         const Piece<d_head> &piece = shared.pieces[mainloop.unit_read.stage ^ 1];  // stays until the unit is told
-        keys.first_row_tile = __shfl_sync(0xffffffff, piece.first, 0);
-        keys.end_row_tile = __shfl_sync(0xffffffff, piece.end, 0);
+        if (cuts_units) keys.narrow(__shfl_sync(0xffffffff, piece.first, 0), __shfl_sync(0xffffffff, piece.end, 0));
 #pragma unroll
         for (int x = 0; x < d_head / 2; ++x) {
             dK[x] = 0.0f;
@@ -370,7 +360,7 @@ __global__ void __launch_bounds__(threads, 1)
             ptx::wgmma_wait<0>(dK, scores.dS);
             mainloop.release_Q();
         }
-        const int taken = __shfl_sync(0xffffffff, piece.taken, 0);
+        const int taken = cuts_units ? __shfl_sync(0xffffffff, piece.taken, 0) : 0;
         mainloop.issue_dQ(dQ);
         const int first = keys.first_key + warp * 16;
         merge_sums<0>(dV, piece.sums, taken);
@@ -382,13 +372,13 @@ __global__ void __launch_bounds__(threads, 1)
         V_read.advance();  // V is free since its last product
         // Before the additions: what follows them into shared memory waits for them.
         merge_sums<1>(dK, piece.sums, taken);
-        if (taken >= 0)
-            send_rows(maps.dK, shared.rows[warp], dK, params.scale, first, keys.kv_head, keys.batch, lane);
+        if (taken >= 0) send_rows(maps.dK, shared.rows[warp], dK, params.scale, first, keys.kv_head, keys.batch, lane);
         if (alone)
             store_dQ<T, d_head, Br>(params, previous, dQ, warp, lane);
         else
             add_dQ(workspace, previous, dQ);
-        finish_unit<T, d_head, Br>(mainloop);
+        __syncwarp();  // every lane's additions are on their way before lane 0 arrives for the warp
+        if (lane == 0) ptx::mbarrier_arrive(&shared.unit_added[mainloop.unit_read.stage ^ 1]);  // the unit's
     }
     if (lane == 0) ptx::tma_store_wait_read<0>();  // the warp's rows are read before anything else comes there
 
@@ -418,11 +408,14 @@ static flash::BackwardTraits traits_of(const FlashBackwardParams &params) {
 }
 
 template <typename T, int d_head>
-static auto main_pass(const FlashBackwardParams &params, const Cuts<d_head> &cuts) {
+static auto main_pass(const FlashBackwardParams &params) {
     constexpr int Br = rows_of_tile(d_head);
+    const Cuts<d_head> cuts = Plan<d_head>(params).cuts;
     const bool stores_dQ = params.causal && params.Nkv <= 4 * Bc;  // the branch in the loop pays where loops are short
     return flash::TypedKernel<FlashBackwardParams, Maps, Workspace, Cuts<d_head>>{
-        .entry = stores_dQ ? backward_kernel<T, d_head, Br, true> : backward_kernel<T, d_head, Br, false>,
+        .entry = stores_dQ          ? backward_kernel<T, d_head, Br, true, false>
+                 : cuts.ranges == 0 ? backward_kernel<T, d_head, Br, false, false>
+                                    : backward_kernel<T, d_head, Br, false, true>,
         .grid = cuts.ranges > 0 ? dim3(cuts.ranges) : flash::persistent(cuts.units),
         .threads = threads,
         .shared_bytes = sizeof(SharedStorage<T, d_head, Br>)};
@@ -438,10 +431,10 @@ static FlashStatus run(const FlashBackwardParams &params, cudaStream_t stream) {
     if (status == FLASH_OK) status = flash::make_tensor_map("dV", params.dV, keys, 16, maps.dV);
     if (status != FLASH_OK) return status;
     const Workspace workspace = workspace_of<Br>(params);
-    const Cuts<d_head> cuts = Plan<d_head>(params).cuts;
     status = flash::KernelQueue(stream).add(prepare_pass<T, d_head, Br, false>(params), params, workspace).status();
     if (status != FLASH_OK) return status;
-    return flash::launch_early(main_pass<T, d_head>(params, cuts), stream, params, maps, workspace, cuts);
+    return flash::launch_early(main_pass<T, d_head>(params), stream, params, maps, workspace,
+                               Plan<d_head>(params).cuts);
 }
 
 extern "C" FlashStatus flash_backward(const FlashBackwardParams *params, cudaStream_t stream) {
@@ -456,7 +449,7 @@ extern "C" FlashStatus flash_describe_backward(const FlashBackwardParams *params
     const FlashStatus status = flash::check_sizes(params, limits);
     if (status != FLASH_OK) return status;
     flash::Launch launch = flash::choose_instance(
-        *params, [&]<typename T, int d_head>() { return flash::untyped(main_pass<T, d_head>(*params, Plan<d_head>(*params).cuts)); });
+        *params, [&]<typename T, int d_head>() { return flash::untyped(main_pass<T, d_head>(*params)); });
     launch.Q_box_rows = rows_of_tile(params->d_head);
     return flash::describe(limits, traits_of(*params), launch, description);
 }
