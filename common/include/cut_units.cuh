@@ -1,11 +1,12 @@
-// Stage no_scratch_pass teaches how the last units are cut, so that all blocks end at one time: their row tiles, unit
-// after unit, are divided into as many ranges as there are blocks. A range that ends within a unit leaves sums of its
-// dK and dV, and the one with the unit's last row tile takes them.
+// Stage no_scratch_pass teaches how units are handed out, and how the last ones are cut, so that all blocks end at one
+// time: their row tiles, unit after unit, are divided into as many ranges as there are blocks. A range that ends within
+// a unit leaves sums of its dK and dV, and the range with the unit's last row tile takes them.
 #pragma once
 
 #include <algorithm>
 
 #include "backward_mainloop.cuh"
+#include "launch_backward.h"
 
 // What one range has summed up of a unit's dV and dK, as the consumers' registers hold it.
 template <int d_head>
@@ -18,10 +19,11 @@ struct Sums {
 template <int d_head>
 struct Piece {
     int first, end;
-    int weight;          // of all that is counted of a unit, how much
-    int taken;           // ranges that have row tiles before the first one and leave their sums for this one; -1: this
-                         // one leaves its own for the range that has the unit's last row tile
-    Sums<d_head> *sums;  // the first that is taken, or the one that is left
+    int weight;  // how much of its unit's
+    // Ranges that have row tiles of the unit before the first one: this one takes their sums. -1: it leaves its own to
+    // the range that has the unit's last row tile.
+    int taken;
+    Sums<d_head> *sums;  // the first that is taken, or what is left
 
     __device__ bool leaves() const { return taken < 0; }
 };
@@ -29,9 +31,10 @@ struct Piece {
 // How units are handed out, in the order of their numbers.
 template <int d_head>
 struct Cuts {
-    int units, row_tiles;  // all units; row tiles of each
-    int weight;            // of a unit: its row tiles where units are cut, else 1
-    int whole;             // units that are handed out whole, before the ranges
+    int heads, units;  // of K and V; of all heads
+    int row_tiles;     // of a unit
+    int weight;        // of a unit: its row tiles where units are cut, else 1
+    int whole;         // units that are handed out whole, before the ranges
     int ranges;
     Sums<d_head> *sums;  // one for each range
 
@@ -55,13 +58,13 @@ __device__ inline Unit unit_of(const FlashBackwardParams &params, int number) {
     return {place < 0 ? number % key_tiles : place / together, head % params.Hkv, head / params.Hkv};
 }
 
-// The work of one block, which its producer's thread takes from the queue.
+// The work of one block, which its producer's thread takes from the queue: whole units, then ranges.
 template <int d_head, int Br, bool cuts_units>
 struct UnitQueue {
     const Cuts<d_head> &cuts;
     int *const counter;
-    int number = 0;  // taken last: of a whole unit, or behind these of a range
-    int rest = 0;    // row tiles at the beginning of the range that are left
+    int number = 0;  // taken last: of a whole unit, or of a range after all of these
+    int rest = 0;    // row tiles of the range that are left, at its beginning
 
     __device__ void take() { number = atomicAdd(counter, 1); }
     __device__ bool needs_more() const { return !cuts_units || rest == 0; }
@@ -83,7 +86,7 @@ struct UnitQueue {
         if (rest == 0) rest = cuts.begin(range + 1) - begin;
         const int end = begin + rest;
         const int unit = (end - 1) / cuts.row_tiles;
-        const int first = unit * cuts.row_tiles;  // row tile of the unit
+        const int first = unit * cuts.row_tiles;  // the unit's
         piece.first = max(begin - first, 0);
         piece.end = end - first;
         piece.weight = piece.end - piece.first;
@@ -132,26 +135,27 @@ __device__ __forceinline__ void merge_sums(float (&X)[d_head / 2], Sums<d_head> 
 
 // ---- host ----
 
-constexpr int least_saved = 4;  // tiles, of each block: what a cut costs, about
+constexpr int least_saved = 4;  // tiles: what a cut costs each block, about
 constexpr int least_range = 4;  // tiles
 
-// Without a mask all units are equal, and after the last whole round `rest` units are left for the blocks. They are cut
-// where this saves enough. The round before is cut with them, so that a unit lies in two ranges at most; if there is
-// none, in as many as there are blocks for it.
+// Without a mask all units are equal, and after the last whole round some are left, fewer than there are blocks. They
+// are cut where this saves enough, and those of the round before with them: so a unit lies in two ranges at most. Where
+// there is no round before, it lies in as many as there are blocks for it.
 template <int d_head>
-Cuts<d_head> cut_units(const FlashBackwardParams &params, int units, int blocks) {
-    const int Br = rows_of_tile(d_head);
-    const int row_tiles = (params.Nq + Br - 1) / Br, group = params.Hq / params.Hkv;
-    const int key_tiles = (params.Nkv + Bc - 1) / Bc;
-    Cuts<d_head> cuts{
-        .units = units, .row_tiles = row_tiles, .weight = 1, .whole = units, .ranges = 0, .sums = nullptr};
-    const int rest = units % blocks;
-    const int64_t saved = int64_t{row_tiles} * group * (blocks - rest);
-    if (params.causal || rest == 0 || saved < int64_t{least_saved} * blocks) return cuts;
-    if (int64_t{key_tiles} * row_tiles > 0x7fffffff) return cuts;  // a counter has no room for them
-    cuts.weight = row_tiles;
-    cuts.whole = units < blocks ? 0 : units - rest - blocks;
-    const int64_t tiles = int64_t{units - cuts.whole} * row_tiles * group;
+Cuts<d_head> cut_units(const FlashBackwardParams &params, int blocks) {
+    const int key_tiles = (params.Nkv + Bc - 1) / Bc, group = params.Hq / params.Hkv, Br = rows_of_tile(d_head);
+    Cuts<d_head> cuts{};
+    cuts.heads = params.B * params.Hkv;
+    cuts.units = cuts.whole = cuts.heads * key_tiles;
+    cuts.row_tiles = (params.Nq + Br - 1) / Br;
+    cuts.weight = 1;
+    const int left = cuts.units % blocks;
+    const int64_t saved = int64_t{cuts.row_tiles} * group * (blocks - left);  // tiles, of all blocks
+    const bool counted = int64_t{key_tiles} * cuts.row_tiles <= 0x7fffffff;   // a counter has room for them
+    if (params.causal || left == 0 || saved < int64_t{least_saved} * blocks || !counted) return cuts;
+    cuts.weight = cuts.row_tiles;
+    cuts.whole = cuts.units < blocks ? 0 : cuts.units - left - blocks;
+    const int64_t tiles = int64_t{cuts.units - cuts.whole} * cuts.row_tiles * group;
     cuts.ranges = static_cast<int>(std::min<int64_t>(blocks, tiles / std::max(least_range, group)));
     return cuts;
 }
@@ -161,13 +165,13 @@ Cuts<d_head> cut_units(const FlashBackwardParams &params, int units, int blocks)
 template <int d_head>
 struct Plan {
     Cuts<d_head> cuts;
-    size_t sums_begin, workspace_bytes;
+    size_t workspace_bytes;
 
-    explicit Plan(const FlashBackwardParams &params) {
-        const int heads = params.B * params.Hkv, units = heads * ((params.Nkv + Bc - 1) / Bc);
-        cuts = cut_units<d_head>(params, units, flash::persistent(0x7fffffff).x);
-        sums_begin = backward_workspace_bytes(params, rows_of_tile(d_head)) + (size_t(heads) + 3) / 4 * 16;
-        workspace_bytes = sums_begin + cuts.ranges * sizeof(Sums<d_head>);
-        cuts.sums = reinterpret_cast<Sums<d_head> *>(static_cast<char *>(params.workspace) + sums_begin);
+    explicit Plan(const FlashBackwardParams &params) : cuts(cut_units<d_head>(params, flash::persistent(1 << 30).x)) {
+        const size_t counters = (static_cast<size_t>(cuts.heads) + 3) / 4 * 16;
+        const size_t begin = backward_workspace_bytes(params, rows_of_tile(d_head)) + counters;
+        if (params.workspace)  // describe() has none
+            cuts.sums = reinterpret_cast<Sums<d_head> *>(static_cast<char *>(params.workspace) + begin);
+        workspace_bytes = begin + cuts.ranges * sizeof(Sums<d_head>);
     }
 };

@@ -2,7 +2,7 @@
 // head, two warps that the producer leaves idle convert it, while it is still in L2. Consumers without work help them
 // at the end. They leave zeros behind for the next call, so that no kernel runs after this one, and the one before it
 // computes statistics alone. Of short causal sequences, dQ to which one block alone adds is stored from its registers.
-// Without a mask the last units are cut (cut_units.cuh).
+// Without a mask the last units are cut, so that all blocks end at one time.
 //
 // A producer warp loads the tiles of Q and dO. Two consumer warpgroups hold 64 of the block's keys each, with their dK
 // and dV as accumulators. They compute S and dP transposed: a row for each key, a column for each query. Only
@@ -13,11 +13,9 @@
 #include "backward_passes.cuh"
 #include "cut_units.cuh"
 #include "gradient_rows.cuh"
-#include "key_tile.cuh"
 #include "launch_backward.h"
 #include "launch_decode.h"
 #include "pipeline.cuh"
-#include "ptx_backward.cuh"
 #include "query_loads.cuh"
 
 constexpr int converters = 2;  // warps that round dQ and do nothing else
@@ -27,7 +25,7 @@ constexpr int converters = 2;  // warps that round dQ and do nothing else
 struct Counters {
     int next_unit, next_part, warps_done, unused;
 
-    // For each head: the weights of the pieces whose dQ has been added.
+    // For each head: the weights of all pieces whose dQ has been added.
     __device__ int *added() { return reinterpret_cast<int *>(this + 1); }
 };
 
@@ -61,13 +59,12 @@ struct SharedStorage {
     Pipeline<dS_stages> dS_pipeline;  // all consumer warps fill a buffer, and all read it
 };
 
-// ---- work ----
+// ---- counters ----
 
 // The last of the warps that use the counters leaves zeros. The first fence orders this warp's accesses before its
 // number; the second orders the zeros after everybody's. lanes: how many of a warp call this.
 template <int lanes, int d_head>
-__device__ inline void finish_counting(const FlashBackwardParams &params, Counters *counters, const Cuts<d_head> &cuts,
-                                       int lane) {
+__device__ inline void finish_counting(Counters *counters, const Cuts<d_head> &cuts, int lane) {
     constexpr int warps = 2 + converters + 4 * consumers;  // the producer's, the one that tells, and all that convert
     int number = 0;
     if (lane == 0) {
@@ -80,7 +77,7 @@ __device__ inline void finish_counting(const FlashBackwardParams &params, Counte
         __syncwarp();  // orders the other lanes' zeros after lane 0's fence
     }
     if (number != warps * static_cast<int>(gridDim.x) - 1) return;
-    for (int head = lane; head < params.B * params.Hkv; head += lanes) counters->added()[head] = 0;
+    for (int head = lane; head < cuts.heads; head += lanes) counters->added()[head] = 0;
     for (int range = lane; range < cuts.ranges; range += lanes) cuts.sums[range].there = 0;
     if (lane > 0) return;
     counters->next_unit = 0;
@@ -90,8 +87,8 @@ __device__ inline void finish_counting(const FlashBackwardParams &params, Counte
 
 // ---- load ----
 
-// The producer's thread. It has few registers, and what does not fit into them waits behind the consumers' additions,
-// each time. So it keeps two counts instead of the places in five queues.
+// The producer's thread. It has few registers, and what does not fit into them waits behind the consumers' additions.
+// So it keeps two counts instead of its places in five queues.
 template <typename T, int d_head, int Br, bool cuts_units>
 struct Producer {
     SharedStorage<T, d_head, Br> &shared;
@@ -156,7 +153,7 @@ struct Producer {
             ptx::mbarrier_arrive(&shared.unit_added[write.stage]);
             ++units_begun;
         }
-        finish_counting<1>(params, reinterpret_cast<Counters *>(workspace.counter), queue.cuts, 0);
+        finish_counting<1>(reinterpret_cast<Counters *>(workspace.counter), queue.cuts, 0);
     }
 };
 
@@ -164,8 +161,7 @@ struct Producer {
 
 // One thread tells all blocks when this block has added a unit's dQ. The release waits until the additions have arrived
 // in L2, thousands of clocks: that is why it is done once for a unit, and by a thread that has nothing else to do. It
-// reads the units from the producer's queue, as the consumers do, so that they need not hand it any number: their
-// registers are all taken.
+// reads the units from the producer's queue, since the consumers have no register for their numbers.
 template <int d_head, typename Shared>
 __device__ void tell(Shared &shared, const FlashBackwardParams &params, Counters *counters, const Cuts<d_head> &cuts) {
     PipelineState<unit_stages> unit_read;
@@ -175,12 +171,11 @@ __device__ void tell(Shared &shared, const FlashBackwardParams &params, Counters
         if (!unit.valid()) break;
         const Piece<d_head> piece = shared.pieces[unit_read.stage];
         ptx::mbarrier_wait(&shared.unit_added[unit_read.stage], unit_read.phase);
-        // The unit's place is free first, as the release below takes long.
-        shared.unit_pipeline.consumer_release(unit_read, 0);
-        if (piece.leaves()) ptx::add_release(&piece.sums->there, 1);
+        shared.unit_pipeline.consumer_release(unit_read, 0);  // first: what follows takes long
         ptx::add_release(counters->added() + unit.batch * params.Hkv + unit.kv_head, piece.weight);
+        if (piece.leaves()) ptx::add_release(&piece.sums->there, 1);
     }
-    finish_counting<1>(params, counters, cuts, 0);
+    finish_counting<1>(counters, cuts, 0);
 }
 
 // A warp that rounds and stores dQ. It takes one part after the other, in the order of the heads.
@@ -257,7 +252,7 @@ struct Converter {
             convert(part);
         }
         __syncwarp();
-        finish_counting<32>(params, counters, cuts, lane);
+        finish_counting<32>(counters, cuts, lane);
     }
 };
 
