@@ -189,31 +189,25 @@ __device__ __forceinline__ void differentiate(Scores<Br> &tile) {
 }
 
 // From a tile of Q to its dS, in registers. dV += Pᵀ dO is under way at the end.
-template <bool waits_for_K = false, typename Shared, typename T, int d_head, int Br>
+template <typename Shared, typename T, int d_head, int Br>
 __device__ __forceinline__ void derive_dS(Mainloop<Shared, T, d_head, Br> &mainloop, Scores<Br> &tile,
                                           float (&dV)[d_head / 2], const FlashBackwardParams &params,
                                           const KeyTile<Br, Bc> &keys, int first_query) {
     const int warp_key = keys.first_key + mainloop.warp * 16;
     float log_sum_exp[Br / 16][4];
-    constexpr bool dP_first = waits_for_K && d_head == 128;
     mainloop.begin_dP(tile.dP);
-    if constexpr (dP_first) mainloop.issue_dP(tile.dP);
-    if constexpr (waits_for_K) mainloop.shared.K_pipeline.consumer_wait(mainloop.keys_read);
     mainloop.issue_S(tile.S);
-    if constexpr (!dP_first) mainloop.issue_dP(tile.dP);
+    mainloop.issue_dP(tile.dP);
     // At d_head 128 the log-sum-exp is read while S is computed. At d_head 64 the accumulators leave no registers for
     // it.
     if constexpr (d_head == 128) mainloop.read_log_sum_exp(log_sum_exp);
-    if constexpr (dP_first)
-        ptx::wgmma_wait<0>(tile.S, tile.dP);
-    else
-        ptx::wgmma_wait<1>(tile.S);
+    ptx::wgmma_wait<1>(tile.S);
     if constexpr (d_head == 64) mainloop.read_log_sum_exp(log_sum_exp);
     mask<Br>(tile.S, warp_key, first_query, keys.causal_offset, params.Nkv, mainloop.lane);
     exponentiate<T, Br>(tile, log_sum_exp, params.scale * 1.44269504f);  // beside dP
     mainloop.issue_dV(dV, tile.P);
 
-    if constexpr (!dP_first) ptx::wgmma_wait<1>(tile.dP);
+    ptx::wgmma_wait<1>(tile.dP);
     differentiate<T, Br>(tile);  // beside dV
 }
 

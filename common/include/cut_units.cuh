@@ -1,6 +1,6 @@
-// Stage no_scratch_pass teaches how units are handed out, and how the last ones are cut, so that all blocks end at one
-// time: their row tiles, unit after unit, are divided into as many ranges as there are blocks. A range that ends within
-// a unit leaves sums of its dK and dV, and the range with the unit's last row tile takes them.
+// How units are handed out, and how the last ones are cut, so that all blocks end at one time: their row tiles, unit
+// after unit, are divided into as many ranges as there are blocks. A range that ends within a unit leaves sums of its
+// dK and dV, and the range with the unit's last row tile takes them.
 #pragma once
 
 #include <algorithm>
@@ -26,6 +26,25 @@ struct Piece {
     Sums<d_head> *sums;  // the first that is taken, or what is left
 
     __device__ bool leaves() const { return taken < 0; }
+};
+
+// A unit's keys, and of the row tiles that see them those from first_row_tile on, before the end.
+template <int Br>
+struct PieceKeys : KeyTile<Br, Bc> {
+    int end_row_tile = this->row_tiles;
+
+    using KeyTile<Br, Bc>::KeyTile;
+    __device__ void narrow(int first, int end) {
+        this->first_row_tile = first;
+        end_row_tile = end;
+    }
+    __device__ void advance(QueryTile &tile) const {
+        ++tile.row_tile;
+        if (tile.row_tile == end_row_tile) {
+            tile.row_tile = this->first_row_tile;
+            ++tile.head;
+        }
+    }
 };
 
 // How units are handed out, in the order of their numbers.

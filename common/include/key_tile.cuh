@@ -14,7 +14,7 @@ template <int Br, int Bc>
 struct KeyTile {
     int batch, kv_head, first_key;
     int causal_offset;  // row i sees columns 0 to i + causal_offset
-    int first_row_tile, end_row_tile, row_tiles;
+    int first_row_tile, row_tiles;
     int first_head, end_head;
 
     __device__ KeyTile(const FlashBackwardParams &params, int key_tile, int kv_head, int batch)
@@ -23,22 +23,15 @@ struct KeyTile {
         causal_offset = params.causal ? params.Nkv - params.Nq : params.Nkv;  // the last row sees all of K
         first_row_tile = max(first_key - causal_offset, 0) / Br;
         row_tiles = (params.Nq + Br - 1) / Br;
-        end_row_tile = row_tiles;
         first_head = kv_head * group;
         end_head = first_head + group;
-    }
-
-    // Leaves those from `first` to `end` of each head's row tiles.
-    __device__ void narrow(int first, int end) {
-        first_row_tile = first;
-        end_row_tile = end;
     }
 
     __device__ QueryTile begin() const { return {first_head, first_row_tile}; }
     __device__ bool contains(const QueryTile &tile) const { return tile.head < end_head; }
     __device__ void advance(QueryTile &tile) const {
         ++tile.row_tile;
-        if (tile.row_tile == end_row_tile) {
+        if (tile.row_tile == row_tiles) {
             tile.row_tile = first_row_tile;
             ++tile.head;
         }

@@ -38,30 +38,3 @@ struct QueryLoader {
         dO_write.advance();
     }
 };
-
-// The place in a queue of the tile, or the unit, with this number.
-template <int stages>
-__device__ inline PipelineState<stages> place(uint32_t number) {
-    return {number % stages, number / stages % 2};
-}
-
-// Where a tile's statistics begin: the log-sum-exp, then D.
-template <int Br>
-__device__ __forceinline__ const float *statistics_of(const FlashBackwardParams &params, const Workspace &workspace,
-                                                      int batch, const QueryTile &tile) {
-    const int row_tiles = (params.Nq + Br - 1) / Br;
-    return workspace.statistics + (int64_t{batch * params.Hq + tile.head} * row_tiles + tile.row_tile) * (2 * Br);
-}
-
-// The same for one of the two tensors, at the place `write`.
-template <typename T, int Br, int size, int stages>
-__device__ __forceinline__ void load_queries(T (&tiles)[stages][size], float (&statistics)[stages][Br],
-                                             Pipeline<stages> &pipeline, const PipelineState<stages> &write,
-                                             const CUtensorMap &map, const float *from, const QueryTile &tile,
-                                             int batch) {
-    pipeline.producer_acquire(write);
-    uint64_t *const full = &pipeline.full[write.stage];
-    ptx::mbarrier_arrive_expect_tx(full, sizeof(tiles[0]) + sizeof(statistics[0]));
-    ptx::tma_load(tiles[write.stage], &map, full, 0, tile.row_tile * Br, 0, tile.head, batch);
-    ptx::bulk_load(statistics[write.stage], from, sizeof(statistics[0]), full);
-}

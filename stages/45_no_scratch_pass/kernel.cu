@@ -16,7 +16,7 @@
 #include "launch_backward.h"
 #include "launch_decode.h"
 #include "pipeline.cuh"
-#include "query_loads.cuh"
+#include "unit_tiles.cuh"
 
 constexpr int converters = 2;  // warps that round dQ and do nothing else
 
@@ -311,7 +311,7 @@ __global__ void __launch_bounds__(threads, 1)
     while (true) {
         const Unit unit = mainloop.wait_unit();
         if (!unit.valid()) break;
-        KeyTile<Br, Bc> keys(params, unit.key_tile, unit.kv_head, unit.batch);
+        PieceKeys<Br> keys(params, unit.key_tile, unit.kv_head, unit.batch);
         const Piece<d_head> &piece = shared.pieces[mainloop.unit_read.stage ^ 1];  // stays until the unit is told
         if (cuts_units) keys.narrow(__shfl_sync(0xffffffff, piece.first, 0), __shfl_sync(0xffffffff, piece.end, 0));
 #pragma unroll
@@ -323,7 +323,7 @@ __global__ void __launch_bounds__(threads, 1)
 
         // There is no dQ to compute beside the first tile's dK: each dQ is that of the tile before.
         QueryTile tile = keys.begin();
-        derive_dS<true>(mainloop, scores, dV, params, keys, tile.row_tile * Br);
+        derive_first_dS(mainloop, scores, dV, params, keys, tile.row_tile * Br);
         mainloop.write_dS(scores.dS);
         mainloop.issue_dK(dK, scores.dS);
         mainloop.tell_dS();
