@@ -87,8 +87,8 @@ __device__ inline void finish_counting(Counters *counters, const Cuts<d_head> &c
 
 // ---- load ----
 
-// The producer's thread. It has few registers, and what does not fit into them waits behind the consumers' additions.
-// So it keeps two counts instead of its places in five queues.
+// The producer's thread. It has few registers, and what it spills in its loop makes the kernel slower. So it keeps two
+// counts instead of its places in five queues.
 template <typename T, int d_head, int Br, bool cuts_units>
 struct Producer {
     SharedStorage<T, d_head, Br> &shared;
