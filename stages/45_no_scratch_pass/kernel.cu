@@ -2,6 +2,7 @@
 // head, two warps that the producer leaves idle convert it, while it is still in L2. Consumers without work help them
 // at the end. They leave zeros behind for the next call, so that no kernel runs after this one, and the one before it
 // computes statistics alone. Of short causal sequences, dQ to which one block alone adds is stored from its registers.
+// Without a mask the last units are cut, so that all blocks end at one time.
 //
 // A producer warp loads the tiles of Q and dO. Two consumer warpgroups hold 64 of the block's keys each, with their dK
 // and dV as accumulators. They compute S and dP transposed: a row for each key, a column for each query. Only
@@ -10,24 +11,22 @@
 #include "backward_mainloop.cuh"
 #include "backward_maps.h"
 #include "backward_passes.cuh"
+#include "cut_units.cuh"
 #include "gradient_rows.cuh"
-#include "key_tile.cuh"
 #include "launch_backward.h"
 #include "launch_decode.h"
 #include "pipeline.cuh"
-#include "ptx_backward.cuh"
-#include "query_loads.cuh"
+#include "unit_tiles.cuh"
 
 constexpr int converters = 2;  // warps that round dQ and do nothing else
-constexpr int last_heads = 8;  // whose units are handed out together
 
 // The numbers behind Workspace::counter, all 0 between calls. A head is one of K and V here, with the heads of Q that
 // share it.
 struct Counters {
     int next_unit, next_part, warps_done, unused;
 
-    // For each head: how many units have added all of their dQ.
-    __device__ int *units_added() { return reinterpret_cast<int *>(this + 1); }
+    // For each head: the weights of all pieces whose dQ has been added.
+    __device__ int *added() { return reinterpret_cast<int *>(this + 1); }
 };
 
 // What one warpgroup has added of a row tile of dQ, as it lies in global memory: the sums of 64 queries and 64 columns.
@@ -52,6 +51,7 @@ struct SharedStorage {
     float log_sum_exp[stages][Br], D[stages][Br];  // in statistics_position's order
     Pipeline<1> K_pipeline, V_pipeline;
     Unit units[unit_stages];
+    Piece<d_head> pieces[unit_stages];
     Pipeline<unit_stages> unit_pipeline;
     uint64_t unit_added[unit_stages];  // completes a phase when all of the unit's additions to dQ are on their way
     uint64_t part_full[converters + 4 * consumers];
@@ -59,24 +59,12 @@ struct SharedStorage {
     Pipeline<dS_stages> dS_pipeline;  // all consumer warps fill a buffer, and all read it
 };
 
-// ---- work ----
-
-// The units are numbered in the order in which blocks ask for them: head by head, so that heads are complete one after
-// the other. The first keys of a head come first, because with a causal mask most queries see them. The last heads come
-// together, the first keys of all of them first: the blocks' last units are short ones then, and end at like times.
-__device__ inline Unit unit_of(const FlashBackwardParams &params, int number) {
-    const int key_tiles = (params.Nkv + Bc - 1) / Bc;
-    if (number >= params.B * params.Hkv * key_tiles) return {-1, 0, 0};
-    const int heads = params.B * params.Hkv, together = min(last_heads, heads), first = heads - together;
-    const int place = number - first * key_tiles;
-    const int head = place < 0 ? number / key_tiles : first + place % together;
-    return {place < 0 ? number % key_tiles : place / together, head % params.Hkv, head / params.Hkv};
-}
+// ---- counters ----
 
 // The last of the warps that use the counters leaves zeros. The first fence orders this warp's accesses before its
 // number; the second orders the zeros after everybody's. lanes: how many of a warp call this.
-template <int lanes>
-__device__ inline void finish_counting(const FlashBackwardParams &params, Counters *counters, int lane) {
+template <int lanes, int d_head>
+__device__ inline void finish_counting(Counters *counters, const Cuts<d_head> &cuts, int lane) {
     constexpr int warps = 2 + converters + 4 * consumers;  // the producer's, the one that tells, and all that convert
     int number = 0;
     if (lane == 0) {
@@ -89,7 +77,8 @@ __device__ inline void finish_counting(const FlashBackwardParams &params, Counte
         __syncwarp();  // orders the other lanes' zeros after lane 0's fence
     }
     if (number != warps * static_cast<int>(gridDim.x) - 1) return;
-    for (int head = lane; head < params.B * params.Hkv; head += lanes) counters->units_added()[head] = 0;
+    for (int head = lane; head < cuts.heads; head += lanes) counters->added()[head] = 0;
+    for (int range = lane; range < cuts.ranges; range += lanes) cuts.sums[range].there = 0;
     if (lane > 0) return;
     counters->next_unit = 0;
     counters->next_part = 0;
@@ -98,68 +87,73 @@ __device__ inline void finish_counting(const FlashBackwardParams &params, Counte
 
 // ---- load ----
 
-// The producer's thread.
-template <typename T, int d_head, int Br>
+// The producer's thread. It has few registers, and what it spills in its loop makes the kernel slower. So it keeps two
+// counts instead of its places in five queues.
+template <typename T, int d_head, int Br, bool cuts_units>
 struct Producer {
     SharedStorage<T, d_head, Br> &shared;
     const FlashBackwardParams &params;
     const BackwardMaps &maps;
     const Workspace &workspace;
-    PipelineState<unit_stages> unit_write;
-    PipelineState<1> keys_write;  // of K and of V
-    int number;                   // of the next unit
-    QueryLoader<SharedStorage<T, d_head, Br>, Br, Bc, stages> loader{shared, params, maps, workspace};
+    UnitQueue<d_head, Br, cuts_units> queue;
+    uint32_t tiles_loaded = 0, units_begun = 0;
 
     __device__ void load_keys(T (&tile)[Bc * d_head], Pipeline<1> &pipeline, const CUtensorMap &map, const Unit &unit) {
-        pipeline.producer_acquire(keys_write);
+        pipeline.producer_acquire(place<1>(units_begun));
         ptx::mbarrier_arrive_expect_tx(&pipeline.full[0], sizeof(tile));
         ptx::tma_load(tile, &map, &pipeline.full[0], 0, unit.key_tile * Bc, 0, unit.kv_head, unit.batch);
     }
 
-    // Tells the consumers which keys come next, or that there is no more work.
-    __device__ void announce(const Unit &unit) {
-        shared.unit_pipeline.producer_acquire(unit_write);
-        shared.units[unit_write.stage] = unit;
-        ptx::mbarrier_arrive(&shared.unit_pipeline.full[unit_write.stage]);
-    }
-
-    // Asks for the next unit before the unit's last tile is loaded: the answer takes long.
-    __device__ void advance(const KeyTile<Br, Bc> &keys, QueryTile &tile, Counters *counters) {
-        keys.advance(tile);
-        if (!keys.contains(tile)) number = atomicAdd(&counters->next_unit, 1);
+    // Loads the keys, and the tiles of Q and dO one after the other. The consumers read K last of all: the others'
+    // places are free before its is.
+    __device__ void load(const Unit &unit, const Piece<d_head> &piece) {
+        const int group = params.Hq / params.Hkv;
+        int left = group * (piece.end - piece.first);
+        QueryTile tile = {unit.kv_head * group, piece.first};
+        const int last = queue.needs_more() ? 1 : 0;
+        bool first = true;
+        while (true) {
+            if (left == last) queue.take();  // before the last tile is loaded: the answer takes long
+            const float *const statistics = statistics_of<Br>(params, workspace, unit.batch, tile);
+            const PipelineState<stages> write = place<stages>(tiles_loaded);
+            load_queries(shared.Q, shared.log_sum_exp, shared.Q_pipeline, write, maps.Q, statistics, tile, unit.batch);
+            if (first) load_keys(shared.V, shared.V_pipeline, maps.V, unit);
+            load_queries(shared.dO, shared.D, shared.dO_pipeline, write, maps.dO, statistics + Br, tile, unit.batch);
+            if (first) load_keys(shared.K, shared.K_pipeline, maps.K, unit);
+            first = false;
+            ++tiles_loaded;
+            --left;
+            if (left == 0) break;
+            ++tile.row_tile;
+            if (tile.row_tile == piece.end) {
+                tile.row_tile = piece.first;
+                ++tile.head;
+            }
+        }
     }
 
     __device__ void run() {
-        Counters *const counters = reinterpret_cast<Counters *>(workspace.counter);
-        number = atomicAdd(&counters->next_unit, 1);
+        queue.take();
         while (true) {
-            const Unit unit = unit_of(params, number);
-            announce(unit);
+            Piece<d_head> piece;
+            const Unit unit = queue.next(params, piece);
+            // Tells the consumers which keys come next, or that there is no more work.
+            const PipelineState<unit_stages> write = place<unit_stages>(units_begun);
+            shared.unit_pipeline.producer_acquire(write);
+            shared.units[write.stage] = unit;
+            shared.pieces[write.stage] = piece;
+            ptx::mbarrier_arrive(&shared.unit_pipeline.full[write.stage]);
             if (!unit.valid()) break;
             // K has no place yet. When it has one, its bytes are in L2.
             ptx::tma_prefetch(&maps.K, 0, unit.key_tile * Bc, 0, unit.kv_head, unit.batch);
-            const KeyTile<Br, Bc> keys(params, unit.key_tile, unit.kv_head, unit.batch);
-            // The consumers read K last of all: the others' places are free before its is.
-            QueryTile tile = keys.begin();
             ptx::wait_for_launch_before();  // it computes the statistics
-            loader.load_Q(keys, tile);
-            load_keys(shared.V, shared.V_pipeline, maps.V, unit);
-            loader.load_dO(keys, tile);
-            load_keys(shared.K, shared.K_pipeline, maps.K, unit);
-            keys_write.advance();
-            advance(keys, tile, counters);
-            while (keys.contains(tile)) {
-                const QueryTile loaded = tile;
-                advance(keys, tile, counters);
-                loader.load_Q(keys, loaded);
-                loader.load_dO(keys, loaded);
-            }
+            load(unit, piece);
             // The thread that tells of a unit also waits for this one: the copies under way read statistics, which
             // become zeros when the head is complete.
-            ptx::mbarrier_arrive(&shared.unit_added[unit_write.stage]);
-            unit_write.advance();
+            ptx::mbarrier_arrive(&shared.unit_added[write.stage]);
+            ++units_begun;
         }
-        finish_counting<1>(params, counters, 0);
+        finish_counting<1>(reinterpret_cast<Counters *>(workspace.counter), queue.cuts, 0);
     }
 };
 
@@ -167,21 +161,21 @@ struct Producer {
 
 // One thread tells all blocks when this block has added a unit's dQ. The release waits until the additions have arrived
 // in L2, thousands of clocks: that is why it is done once for a unit, and by a thread that has nothing else to do. It
-// reads the units from the producer's queue, as the consumers do, so that they need not hand it any number: their
-// registers are all taken.
-template <typename Shared>
-__device__ void tell(Shared &shared, const FlashBackwardParams &params, Counters *counters) {
+// reads the units from the producer's queue, since the consumers have no register for their numbers.
+template <int d_head, typename Shared>
+__device__ void tell(Shared &shared, const FlashBackwardParams &params, Counters *counters, const Cuts<d_head> &cuts) {
     PipelineState<unit_stages> unit_read;
     while (true) {
         shared.unit_pipeline.consumer_wait(unit_read);
         const Unit unit = shared.units[unit_read.stage];
         if (!unit.valid()) break;
+        const Piece<d_head> piece = shared.pieces[unit_read.stage];
         ptx::mbarrier_wait(&shared.unit_added[unit_read.stage], unit_read.phase);
-        // The unit's place is free first, as the release below takes long.
-        shared.unit_pipeline.consumer_release(unit_read, 0);
-        ptx::add_release(counters->units_added() + unit.batch * params.Hkv + unit.kv_head, 1);
+        shared.unit_pipeline.consumer_release(unit_read, 0);  // first: what follows takes long
+        ptx::add_release(counters->added() + unit.batch * params.Hkv + unit.kv_head, piece.weight);
+        if (piece.leaves()) ptx::add_release(&piece.sums->there, 1);
     }
-    finish_counting<1>(params, counters, 0);
+    finish_counting<1>(counters, cuts, 0);
 }
 
 // A warp that rounds and stores dQ. It takes one part after the other, in the order of the heads.
@@ -194,6 +188,7 @@ struct Converter {
     uint64_t *const full;
     const FlashBackwardParams &params;
     const Workspace &workspace;
+    const Cuts<d_head> &cuts;
     const int lane;
     uint32_t phase = 0;
 
@@ -240,7 +235,7 @@ struct Converter {
         Counters *const counters = reinterpret_cast<Counters *>(workspace.counter);
         ptx::wait_for_launch_before();  // it writes what becomes zeros here
         const int head_parts = params.Hq / params.Hkv * ((params.Nq + Br - 1) / Br) * consumers;
-        const int key_tiles = (params.Nkv + Bc - 1) / Bc;
+        const int all = (params.Nkv + Bc - 1) / Bc * cuts.weight;
         while (true) {
             int part = 0;
             if (lane == 0) part = atomicAdd(&counters->next_part, 1);
@@ -248,33 +243,26 @@ struct Converter {
             const int head = part / head_parts;
             if (head >= params.B * params.Hkv) break;
             if (lane == 0) {
-                const int *const units_added = counters->units_added() + head;
-                while (ptx::load_relaxed(units_added) != key_tiles) __nanosleep(200);
-                ptx::load_acquire(units_added);  // once: while it waits, it need not empty the L1 cache
-                ptx::fence_proxy_async_all();    // the bulk copies see the sums, too
+                const int *const added = counters->added() + head;
+                while (ptx::load_relaxed(added) != all) __nanosleep(200);
+                ptx::load_acquire(added);      // once: while it waits, it need not empty the L1 cache
+                ptx::fence_proxy_async_all();  // the bulk copies see the sums, too
             }
             __syncwarp();
             convert(part);
         }
         __syncwarp();
-        finish_counting<32>(params, counters, lane);
+        finish_counting<32>(counters, cuts, lane);
     }
 };
-
-// Tells that the warp's additions to dQ are on their way.
-template <typename T, int d_head, int Br>
-__device__ __forceinline__ void finish_unit(Mainloop<SharedStorage<T, d_head, Br>, T, d_head, Br> &mainloop) {
-    const int stage = mainloop.unit_read.stage ^ 1;  // the unit's: `unit_read` has moved on
-    __syncwarp();  // every lane's additions are on their way before lane 0 arrives for the warp
-    if (mainloop.lane == 0) ptx::mbarrier_arrive(&mainloop.shared.unit_added[stage]);
-}
 
 // ---- kernel ----
 
 // grid: as many blocks as multiprocessors, or as units if they are fewer
-template <typename T, int d_head, int Br, bool stores_dQ>
+template <typename T, int d_head, int Br, bool stores_dQ, bool cuts_units>
 __global__ void __launch_bounds__(threads, 1)
-    backward_kernel(const FlashBackwardParams params, const __grid_constant__ Maps maps, const Workspace workspace) {
+    backward_kernel(const FlashBackwardParams params, const __grid_constant__ Maps maps, const Workspace workspace,
+                    const Cuts<d_head> cuts) {
     extern __shared__ __align__(1024) unsigned char shared_bytes[];
     using Shared = SharedStorage<T, d_head, Br>;
     Shared &shared = *reinterpret_cast<Shared *>(shared_bytes);
@@ -304,9 +292,11 @@ __global__ void __launch_bounds__(threads, 1)
     if (warpgroup == consumers) {
         ptx::setmaxnreg_dec<producer_registers>();
         const int role = warp - 4 * consumers;
-        if (role == 0 && lane == 0) Producer<T, d_head, Br>{shared, params, maps, workspace}.run();
-        if (role == 1 && lane == 0) tell(shared, params, reinterpret_cast<Counters *>(workspace.counter));
-        if (role >= 2) Converting{shared.parts[role - 2], &shared.part_full[role - 2], params, workspace, lane}.run();
+        if (role == 0 && lane == 0)
+            Producer<T, d_head, Br, cuts_units>{shared, params, maps, workspace, {cuts, workspace.counter}}.run();
+        if (role == 1 && lane == 0) tell<d_head>(shared, params, reinterpret_cast<Counters *>(workspace.counter), cuts);
+        if (role >= 2)
+            Converting{shared.parts[role - 2], &shared.part_full[role - 2], params, workspace, cuts, lane}.run();
         return;
     }
 
@@ -321,18 +311,19 @@ __global__ void __launch_bounds__(threads, 1)
     while (true) {
         const Unit unit = mainloop.wait_unit();
         if (!unit.valid()) break;
-        const KeyTile<Br, Bc> keys(params, unit.key_tile, unit.kv_head, unit.batch);
+        PieceKeys<Br> keys(params, unit.key_tile, unit.kv_head, unit.batch);
+        const Piece<d_head> &piece = shared.pieces[mainloop.unit_read.stage ^ 1];  // stays until the unit is told
+        if (cuts_units) keys.narrow(__shfl_sync(0xffffffff, piece.first, 0), __shfl_sync(0xffffffff, piece.end, 0));
 #pragma unroll
         for (int x = 0; x < d_head / 2; ++x) {
             dK[x] = 0.0f;
             dV[x] = 0.0f;
         }
-        shared.K_pipeline.consumer_wait(mainloop.keys_read);
         shared.V_pipeline.consumer_wait(V_read);
 
         // There is no dQ to compute beside the first tile's dK: each dQ is that of the tile before.
         QueryTile tile = keys.begin();
-        derive_dS(mainloop, scores, dV, params, keys, tile.row_tile * Br);
+        derive_first_dS(mainloop, scores, dV, params, keys, tile.row_tile * Br);
         mainloop.write_dS(scores.dS);
         mainloop.issue_dK(dK, scores.dS);
         mainloop.tell_dS();
@@ -364,20 +355,25 @@ __global__ void __launch_bounds__(threads, 1)
             ptx::wgmma_wait<0>(dK, scores.dS);
             mainloop.release_Q();
         }
+        const int taken = cuts_units ? __shfl_sync(0xffffffff, piece.taken, 0) : 0;
         mainloop.issue_dQ(dQ);
         const int first = keys.first_key + warp * 16;
-        send_rows(maps.dV, shared.rows[warp], dV, 1.0f, first, keys.kv_head, keys.batch, lane);  // beside dQ
+        merge_sums<0>(dV, piece.sums, taken);
+        if (taken >= 0)
+            send_rows(maps.dV, shared.rows[warp], dV, 1.0f, first, keys.kv_head, keys.batch, lane);  // beside dQ
         ptx::wgmma_wait<0>(dQ);
         mainloop.release_dS();
         shared.K_pipeline.consumer_release(mainloop.keys_read, lane);
         V_read.advance();  // V is free since its last product
         // Before the additions: what follows them into shared memory waits for them.
-        send_rows(maps.dK, shared.rows[warp], dK, params.scale, first, keys.kv_head, keys.batch, lane);
+        merge_sums<1>(dK, piece.sums, taken);
+        if (taken >= 0) send_rows(maps.dK, shared.rows[warp], dK, params.scale, first, keys.kv_head, keys.batch, lane);
         if (alone)
             store_dQ<T, d_head, Br>(params, previous, dQ, warp, lane);
         else
             add_dQ(workspace, previous, dQ);
-        finish_unit<T, d_head, Br>(mainloop);
+        __syncwarp();  // every lane's additions are on their way before lane 0 arrives for the warp
+        if (lane == 0) ptx::mbarrier_arrive(&shared.unit_added[mainloop.unit_read.stage ^ 1]);  // the unit's
     }
     if (lane == 0) ptx::tma_store_wait_read<0>();  // the warp's rows are read before anything else comes there
 
@@ -387,7 +383,7 @@ __global__ void __launch_bounds__(threads, 1)
     ptx::barrier_sync(1, 128 * consumers);
     const int thread = ptx::thread_number();
     Part &loaded = reinterpret_cast<Part *>(&shared)[thread / 32];
-    Converting{loaded, &shared.part_full[converters + thread / 32], params, workspace, thread % 32}.run();
+    Converting{loaded, &shared.part_full[converters + thread / 32], params, workspace, cuts, thread % 32}.run();
 }
 
 // ---- launch ----
@@ -402,19 +398,22 @@ constexpr flash::Limits limits = {.title = "No scratch pass",
                                   .specific = true};  // sm_90a
 
 static flash::BackwardTraits traits_of(const FlashBackwardParams &params) {
-    const size_t heads = static_cast<size_t>(params.B) * params.Hkv;  // each has a number in Counters
-    return {.workspace_bytes = backward_workspace_bytes(params, rows_of_tile(params.d_head)) + (heads + 3) / 4 * 16,
-            .zeroed_workspace = true};
+    const size_t bytes = params.d_head == 64 ? Plan<64>(params).workspace_bytes : Plan<128>(params).workspace_bytes;
+    return {.workspace_bytes = bytes, .zeroed_workspace = true};
 }
 
 template <typename T, int d_head>
-static flash::TypedKernel<FlashBackwardParams, Maps, Workspace> main_pass(const FlashBackwardParams &params) {
+static auto main_pass(const FlashBackwardParams &params) {
     constexpr int Br = rows_of_tile(d_head);
+    const Cuts<d_head> cuts = Plan<d_head>(params).cuts;
     const bool stores_dQ = params.causal && params.Nkv <= 4 * Bc;  // the branch in the loop pays where loops are short
-    return {.entry = stores_dQ ? backward_kernel<T, d_head, Br, true> : backward_kernel<T, d_head, Br, false>,
-            .grid = flash::persistent((params.Nkv + Bc - 1) / Bc * params.Hkv * params.B),
-            .threads = threads,
-            .shared_bytes = sizeof(SharedStorage<T, d_head, Br>)};
+    return flash::TypedKernel<FlashBackwardParams, Maps, Workspace, Cuts<d_head>>{
+        .entry = stores_dQ          ? backward_kernel<T, d_head, Br, true, false>
+                 : cuts.ranges == 0 ? backward_kernel<T, d_head, Br, false, false>
+                                    : backward_kernel<T, d_head, Br, false, true>,
+        .grid = cuts.ranges > 0 ? dim3(cuts.ranges) : flash::persistent(cuts.units),
+        .threads = threads,
+        .shared_bytes = sizeof(SharedStorage<T, d_head, Br>)};
 }
 
 template <typename T, int d_head>
@@ -428,8 +427,9 @@ static FlashStatus run(const FlashBackwardParams &params, cudaStream_t stream) {
     if (status != FLASH_OK) return status;
     const Workspace workspace = workspace_of<Br>(params);
     status = flash::KernelQueue(stream).add(prepare_pass<T, d_head, Br, false>(params), params, workspace).status();
-    return status == FLASH_OK ? flash::launch_early(main_pass<T, d_head>(params), stream, params, maps, workspace)
-                              : status;
+    if (status != FLASH_OK) return status;
+    return flash::launch_early(main_pass<T, d_head>(params), stream, params, maps, workspace,
+                               Plan<d_head>(params).cuts);
 }
 
 extern "C" FlashStatus flash_backward(const FlashBackwardParams *params, cudaStream_t stream) {

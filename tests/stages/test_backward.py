@@ -97,6 +97,42 @@ def test_bits_in_other_orders_of_execution(one, causal):
     assert (found["dQ"] == 1) == (one.slug == "deterministic"), found
 
 
+# Without a mask the last units are cut: one unit into three ranges, into two with sums over a group of heads, whole
+# units before, and at d_head 64.
+CUTS = (
+    Problem(Hq=1, Nq=720, Nkv=70, d_head=128),
+    Problem(Hq=4, Hkv=2, Nq=330, Nkv=100, d_head=128, dtype="fp16", layout="gaps"),
+    Problem(Hq=7, Nq=330, Nkv=100, d_head=128, layout="bnhd"),
+    Problem(B=2, Hq=2, Nq=1000, Nkv=40, d_head=64, dtype="fp16"),
+)
+CUTTING = [one for one in CHOSEN if one.slug == "no_scratch_pass"]
+
+
+@pytest.mark.parametrize("problem", CUTS, ids=str)
+@each(CUTTING)
+def test_cut_units_twice_over_one_workspace(one, problem):
+    """Each piece adds to dQ; dK and dV of a unit are one sum, in one order, so that they have the same bits."""
+    assert launches.splits(one, problem) == one.describe(problem)["grid"][0] == 3
+    result = verified(one, problem, repeat=2, own_stream=True)
+    assert not {"dK", "dV"} & set(result.changed)
+
+
+@pytest.mark.parametrize("schedule", ("1", "2", "3"))
+@each(CUTTING)
+def test_cut_units_in_other_orders_of_execution(one, schedule):
+    in_order(one, schedule, verified, Problem(Hq=4, Hkv=2, Nq=330, Nkv=100, d_head=128))
+
+
+@each(CUTTING)
+def test_what_is_cut(one):
+    """Where it saves each of three blocks four tiles. The launch and the workspace are as stage.toml says."""
+    for Nq, Nkv, causal, ranges in ((720, 70, False, 3), (200, 70, False, 0), (720, 70, True, 0), (720, 300, False, 0)):
+        problem = Problem(Hq=1, Nq=Nq, Nkv=Nkv, d_head=128, causal=causal)
+        assert launches.splits(one, problem) == ranges, problem
+        assert one.describe(problem)["workspace_bytes"] == launches.workspace_bytes(one, problem)
+    check_launches(one, CUTS[0], Br=64, Bc=128, supports_causal=1, supports_gqa=1)
+
+
 IN_SECTIONS = [one for one in CHOSEN if one.slug in ("waits_apart", "clusters", "deterministic")]
 
 
@@ -208,6 +244,7 @@ def test_the_run_command(one, capsys):
     assert other_parts.run_gradients(one, words.split()) == 0
     said = capsys.readouterr().out
     assert f"{one.title}, fp16 B=2 Hq=2 Hkv=1 Nq=9 Nkv=18 d=64 causal bnhd: right" in said and "  dV: relative" in said
+    assert other_parts.run_gradients(one, [*words.split(), "--seed", "3"]) == 0 and capsys.readouterr().out != said
 
 
 @EACH

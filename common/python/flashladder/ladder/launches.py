@@ -107,6 +107,7 @@ def for_problem(launch: dict, problem: Problem) -> dict:
 def _names(stage: WithKernel, problem: Problem, launch: dict, multiprocessors: int | None = None) -> dict[str, int]:
     names = {name: getattr(problem, name) for name in ("B", "Hq", "Hkv", "Nq", "Nkv", "d_head")}
     names |= {name: launch[name] for name in ("Br", "Bc") if name in launch}
+    names["causal"] = int(getattr(problem, "causal", False))
     names["equal"] = int(getattr(problem, "equal_lengths", False))  # of decode: lengths, in one piece
     names["multiprocessors"] = multiprocessors or stage.data.get("simulated_multiprocessors", 132)
     return names | {"splits": evaluate(stage.data.get("splits", "1"), names)}
