@@ -324,15 +324,17 @@ __global__ void __launch_bounds__(config.threads(), config.blocks)
 #pragma unroll
         for (int x = 0; x < d_head / 2; ++x) O[x] = 0.0f;
 
-        // When an iteration begins, the first part of this tile's P is ready. It issues this tile's PV and computes the
-        // first part of the next tile's P.
-        while (true) {
+        // If P is in parts, the first part is ready here and in each iteration. Its PV runs while the second part is
+        // computed.
+        const auto issue_PV_of_parts = [&] {
             if constexpr (P_parts == 2) {
                 mainloop.issue_PV(O, first_P);
                 softmax.advance(second_S, second_P, O, query_tile.kv_tiles - kv_tile);
                 mainloop.issue_PV(O, second_P, Bc / 2);
             }
-            if (kv_tile == 0) break;
+        };
+        issue_PV_of_parts();
+        while (kv_tile != 0) {
             --kv_tile;
 
             mainloop.issue_next_S(S, Q, O, P);
@@ -345,6 +347,7 @@ __global__ void __launch_bounds__(config.threads(), config.blocks)
             }
             mainloop.wait_PV(O, P, !looks_first);
             softmax.advance(first_S, first_P, O, query_tile.kv_tiles - kv_tile);
+            issue_PV_of_parts();
         }
         if (!config.Q_in_registers) mainloop.release_Q();
 
