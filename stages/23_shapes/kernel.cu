@@ -339,7 +339,7 @@ __global__ void __launch_bounds__(config.threads(), config.blocks)
         // P, or its first part, is ready here and at the end of each iteration. If P is whole, the next tile's S is
         // issued before its PV.
         mainloop.issue_PV_in_parts(softmax, first_P, second_S, second_P, O, query_tile.kv_tiles - kv_tile);
-        while (kv_tile > 0) {
+        while (kv_tile != 0) {
             --kv_tile;
 
             mainloop.issue_next_S(S, Q, O, P);
