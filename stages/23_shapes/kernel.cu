@@ -212,6 +212,18 @@ struct Mainloop {
         ptx::wgmma_commit();
     }
 
+    // If P is in parts: issues PV of the first part, computes the second part meanwhile, and issues its PV.
+    template <int steps, int elements>
+    __device__ __forceinline__ void issue_PV_in_parts(OptimisticSoftmax<T> &softmax, uint32_t (&first_P)[steps][4],
+                                                      const float (&second_S)[elements], uint32_t (&second_P)[steps][4],
+                                                      float (&O)[d_head / 2], int tiles_done) {
+        if constexpr (config.P_parts == 2) {
+            issue_PV(O, first_P);
+            softmax.advance(second_S, second_P, O, tiles_done);
+            issue_PV(O, second_P, Bc / 2);
+        }
+    }
+
     // Issues the next S, which belongs to this query tile or to the next one. If P is whole, this tile's PV follows in
     // the same turn.
     __device__ __forceinline__ void issue_next_S(float (&S)[Bc / 2], const uint32_t (&Q)[Q_registers][4],
@@ -324,15 +336,10 @@ __global__ void __launch_bounds__(config.threads(), config.blocks)
 #pragma unroll
         for (int x = 0; x < d_head / 2; ++x) O[x] = 0.0f;
 
-        // When an iteration begins, the first part of this tile's P is ready. It issues this tile's PV and computes the
-        // first part of the next tile's P.
-        while (true) {
-            if constexpr (P_parts == 2) {
-                mainloop.issue_PV(O, first_P);
-                softmax.advance(second_S, second_P, O, query_tile.kv_tiles - kv_tile);
-                mainloop.issue_PV(O, second_P, Bc / 2);
-            }
-            if (kv_tile == 0) break;
+        // P, or its first part, is ready here and at the end of each iteration. If P is whole, the next tile's S is
+        // issued before its PV.
+        mainloop.issue_PV_in_parts(softmax, first_P, second_S, second_P, O, query_tile.kv_tiles - kv_tile);
+        while (kv_tile != 0) {
             --kv_tile;
 
             mainloop.issue_next_S(S, Q, O, P);
@@ -345,6 +352,7 @@ __global__ void __launch_bounds__(config.threads(), config.blocks)
             }
             mainloop.wait_PV(O, P, !looks_first);
             softmax.advance(first_S, first_P, O, query_tile.kv_tiles - kv_tile);
+            mainloop.issue_PV_in_parts(softmax, first_P, second_S, second_P, O, query_tile.kv_tiles - kv_tile);
         }
         if (!config.Q_in_registers) mainloop.release_Q();
 

@@ -94,6 +94,25 @@ def test_what_is_all_of_one_earlier_run_is_labelled_so():
     assert recorded.label(now) == recorded.label(now, []) == recorded.label(now, now["measurements"])
 
 
+def test_configurations_of_another_head_dim_stay(tmp_path):
+    """make tune ARGS="--stage shapes --d-head 128": what was tuned of d_head 64 before is not measured anew."""
+
+    def tuned(date: str, *head_dims: int) -> dict:
+        rows = [{"dtype": "bf16", "d_head": d, "tflops": 1.0} for d in head_dims]
+        return recorded.inside("shapes", {"provenance": ORIGIN | {"date": date}, "chosen": rows, "hard": rows[:1]})
+
+    ships = tmp_path / "ships"
+    recorded.write(tuned("2026-01-02 00:00 UTC", 64, 128), ships / "X-tuning.json")
+    new = recorded.write(tuned("2026-02-03 00:00 UTC", 128), tmp_path / "X-tuning.json")
+    taken = recorded.load(recorded.take(new, ships))["shapes"]
+    assert taken["provenance"]["date"].startswith("2026-02-03")
+    earlier = "2026-01-02, commit 0123456789ab"
+    for key, runs in (("chosen", [(64, earlier), (128, None)]), ("hard", [(64, earlier), (128, None)])):
+        assert [(row["d_head"], row.get("run")) for row in taken[key]] == runs
+    whole = recorded.write(tuned("2026-03-04 00:00 UTC", 64, 128), tmp_path / "X-tuning.json")
+    assert not [row for row in recorded.load(recorded.take(whole, ships))["shapes"]["chosen"] if "run" in row]
+
+
 def test_figures_of_another_type_stay(tmp_path):
     ceilings = [{"name": "cuBLAS matmul", "kind": "ceiling", "dtype": dtype} for dtype in ("bf16", "e4m3")]
     (tmp_path / "ships").mkdir()

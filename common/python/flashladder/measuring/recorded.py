@@ -197,6 +197,8 @@ def take(file: Path, folder: Path = RECORDED) -> Path:
         fresh = _with_other_ranks(fresh, load(place))
     elif place.exists() and kind_of(place.stem) in ("", "ablations", "backward", "counters", "faults"):
         fresh = _with_earlier(fresh, load(place))
+    elif place.exists() and "shapes" in fresh:
+        fresh = fresh | {"shapes": _with_other_head_dims(fresh["shapes"], load(place).get("shapes", {}))}
     return write(fresh, place)
 
 
@@ -221,6 +223,18 @@ def _with_other_ranks(fresh: dict, before: dict) -> dict:
         if isinstance(value, list) and isinstance(fresh.get(key, []), list):
             kept = [{"run": label(before)} | row for row in value if row.get("ranks", 0) not in {0} | known]
             made[key] = kept + fresh.get(key, [])
+    return made
+
+
+def _with_other_head_dims(fresh: dict, before: dict) -> dict:
+    """With what the record before has of types and head dims that the new one is not of."""
+    known = {(row["dtype"], row["d_head"]) for row in fresh["chosen"]}
+    made = dict(fresh)
+    for key, rows in before.items():
+        if isinstance(rows, list):
+            run = label(before).split(", ", 1)[1]
+            kept = [{"run": run} | row for row in rows if (row["dtype"], row["d_head"]) not in known]
+            made[key] = kept + fresh[key]
     return made
 
 
