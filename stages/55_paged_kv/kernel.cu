@@ -280,14 +280,14 @@ __device__ void finish(SharedStorage<T, d_head, row_tiles, warps> &shared, const
 
 // ---- kernel ----
 
-template <int d_head, int row_tiles>
-constexpr int blocks_that_fit = d_head == 64 && row_tiles == 1 ? 2 : 1;
+template <int d_head, int row_tiles, int warps, bool equal>
+constexpr int blocks_that_fit = equal && d_head == 64 && row_tiles == 1 && warps <= 8 ? 2 : 1;
 
 // grid: (blocks that share a head's rows of Q, Hkv, blocks that share the parts of a head in all sequences). equal: all
 // sequences are Nmax long and lie in one piece, and `most` are the units of a part. box: rows of a copy.
-// __launch_bounds__ leaves registers for two blocks where two fit in shared memory.
+// __launch_bounds__ leaves registers for as many blocks as are to fit.
 template <typename T, int d_head, int row_tiles, int warps, bool equal, int box>
-__global__ void __launch_bounds__(32 * warps, blocks_that_fit<d_head, row_tiles>)
+__global__ void __launch_bounds__(32 * warps, blocks_that_fit<d_head, row_tiles, warps, equal>)
     paged_kernel(const FlashDecodeParams params, const __grid_constant__ CacheMaps maps, const int most) {
     extern __shared__ __align__(1024) unsigned char shared_bytes[];
     auto &shared = *reinterpret_cast<SharedStorage<T, d_head, row_tiles, warps> *>(shared_bytes);
@@ -421,15 +421,17 @@ static flash::Limits limits_with(const char *configuration) {
 constexpr Choice choices_by_length[] = {
     // Many heads: more blocks than fit at a time, or two small ones on each multiprocessor.
     {6.0, 1e9, any_length, true, {8, 3, 0}, {4, 1.94, 2}},
-    // Short sequences: half of the multiprocessors keep the memory busy, and fewer parts have to be merged.
-    {0.36, 1.0, 8192, true, {8, 0.5, 0}, {8, 1, 1}},
+    // Short sequences: half of the multiprocessors keep the memory busy, and fewer parts have to be merged. Where a
+    // unit
+    // is small, with twice as many warps.
+    {0.36, 1.0, 8192, true, {8, 0.5, 0}, {16, 0.5, 1}},
     {0.0, 1e9, any_length, true, {8, 1, 0}, {8, 1, 1}},
 };
 
 // The plan's blocks are shares of all units.
 static FlashStatus plan_of(const FlashDecodeParams &params, Plan &plan) {
     if (equal_pieces(params)) return make_plan("Paged KV", params, plan);
-    return make_plan("Paged KV", params, plan, choices_by_length);
+    return make_plan("Paged KV", params, plan, choices_by_length, params.d_head == 64);
 }
 
 // Of a sequence, each with the rows of Q that a block computes.
@@ -483,6 +485,8 @@ static Kernel instance(const FlashDecodeParams &params, const Plan &plan) {
 static Kernel kernel_of(const FlashDecodeParams &params, const Plan &plan) {
     return flash::choose_instance(params, [&]<typename T, int d_head>() {
         if (plan.warps == 4) return instance<T, d_head, 1, 4>(params, plan);
+        if constexpr (d_head == 64)
+            if (plan.warps == 16) return instance<T, d_head, 1, 16>(params, plan);
         return one_tile(params) ? instance<T, d_head, 1, 8>(params, plan) : instance<T, d_head, 2, 8>(params, plan);
     });
 }
