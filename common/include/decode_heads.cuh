@@ -32,23 +32,32 @@ __device__ void prefetch_Q(const FlashDecodeParams &params, const Head &head) {
     if (row < head.rows) ptx::prefetch_L2(Q_row<T>(params, head, row) + lane % (d_head / panel) * panel);
 }
 
-// Asks for the rows of Q, which the lanes need as they lie in memory, and sets out with no keys.
-template <typename T, int d_head, int row_tiles>
-__device__ void begin(WarpState<d_head, row_tiles> &state, const FlashDecodeParams &params, const Head &head) {
+// Asks for the rows of Q, which the lanes need as they lie in memory.
+template <typename T, int row_tiles, int d_pieces>
+__device__ void load_Q(uint32_t (&Q)[row_tiles][d_pieces][2], const FlashDecodeParams &params, const Head &head) {
     const int lane = threadIdx.x % 32;
 #pragma unroll
     for (int t = 0; t < row_tiles; ++t) {
         const int own = t * tile + lane / 4;
         const T *from = Q_row<T>(params, head, own) + lane % 4 * 2;
 #pragma unroll
-        for (int k = 0; k < d_head / 16; ++k) {
+        for (int k = 0; k < d_pieces; ++k)
 #pragma unroll
             for (int half = 0; half < 2; ++half)
-                state.Q[t][k][half] =
-                    own < head.rows ? *reinterpret_cast<const uint32_t *>(from + 16 * k + 8 * half) : 0;
+                Q[t][k][half] = own < head.rows ? *reinterpret_cast<const uint32_t *>(from + 16 * k + 8 * half) : 0;
+    }
+}
+
+// Sets out with no keys.
+template <int d_head, int row_tiles>
+__device__ void begin(WarpState<d_head, row_tiles> &state, const FlashDecodeParams &params, const Head &head) {
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int t = 0; t < row_tiles; ++t) {
+#pragma unroll
+        for (int k = 0; k < d_head / 16; ++k)
 #pragma unroll
             for (int x = 0; x < 4; ++x) state.O[t][k][x] = 0.0f;
-        }
 #pragma unroll
         for (int j = 0; j < 2; ++j) {
             const int query = (head.first_row + t * tile + lane % 4 * 2 + j) % params.Nq;

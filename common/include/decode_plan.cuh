@@ -16,7 +16,7 @@ struct Blocks {
 };
 
 // The first line that a problem fits counts. Heads are for each multiprocessor. With two tiles of rows of Q a block has
-// 8 warps, and lines with 4 are for others.
+// 8 warps, and lines with 4 are for others. Blocks of 16 warps are stage paged_kv's alone, for d_head 64.
 struct Choice {
     double least_heads, most_heads;
     int most_keys;
@@ -65,7 +65,7 @@ inline const Blocks &chosen(std::span<const Choice> table, const FlashDecodePara
     for (const Choice &choice : table)
         if (heads >= choice.least_heads && heads <= choice.most_heads && params.Nmax <= choice.most_keys &&
             (choice.any_lengths || equal_pieces(params)) &&
-            ((choice.d_128.warps == 8 && choice.d_64.warps == 8) || one_tile(params)))
+            ((choice.d_128.warps >= 8 && choice.d_64.warps >= 8) || one_tile(params)))
             return choice.*blocks;
     return table.back().*blocks;
 }
@@ -81,9 +81,10 @@ inline size_t shared_bytes_of(const Plan &plan, size_t needed) {
     return std::max(needed, all / (plan.resident + 1) + 1 - of_the_driver);
 }
 
-// As the table says, or the caller's configuration, such as warps_8+blocks_64 or warps_8+blocks_64+resident_1.
+// As the table says, or the caller's configuration, such as warps_8+blocks_64 or warps_8+blocks_64+resident_1. has_16:
+// the stage has instances with 16 warps.
 inline FlashStatus make_plan(const char *title, const FlashDecodeParams &params, Plan &plan,
-                             std::span<const Choice> table = choices) {
+                             std::span<const Choice> table = choices, bool has_16 = false) {
     const int rows_each = one_tile(params) ? tile : 2 * tile,
               row_blocks = (rows_of(params) + rows_each - 1) / rows_each;
     const int64_t heads = int64_t{params.B} * params.Hkv * row_blocks, head_units = (params.Nmax - 1) / unit + 1;
@@ -106,11 +107,12 @@ inline FlashStatus make_plan(const char *title, const FlashDecodeParams &params,
     } else if (const int read = std::sscanf(params.configuration, "warps_%d+blocks_%d%n+resident_%d%n", &warps, &blocks,
                                             &end, &resident, &resident_end);
                read < 2 || params.configuration[read == 2 ? end : resident_end] ||
-               (warps != 8 && (warps != 4 || !one_tile(params))) || blocks <= 0 || (read == 3 && resident <= 0)) {
+               (warps != 8 && ((warps != 4 && (warps != 16 || !has_16)) || !one_tile(params))) || blocks <= 0 ||
+               (read == 3 && resident <= 0)) {
         return flash::fail(FLASH_UNSUPPORTED,
                            "stage '%s': configuration must be null or one such as warps_8+blocks_64 or "
-                           "warps_8+blocks_64+resident_1, with 4 or 8 warps, 8 for more than 8 rows of Q; it is %s",
-                           title, params.configuration);
+                           "warps_8+blocks_64+resident_1, with %s warps, 8 for more than 8 rows of Q; it is %s",
+                           title, has_16 ? "4, 8 or 16" : "4 or 8", params.configuration);
     }
     blocks = static_cast<int>(std::min<int64_t>(blocks, units));
     plan = {.warps = warps,

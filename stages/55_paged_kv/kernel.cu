@@ -49,24 +49,47 @@ __device__ int sums_up_to(int x) {
     return x;
 }
 
-// What a warp knows of all sequences.
-struct Lengths {
-    int own;   // the length of the lane's sequence; of the first 32
-    int most;  // units of a part
+// Of 32 sequences each lane knows one, and how it is divided into parts.
+struct Row {
+    int length;
+    int whole, upto;  // parts that have a whole share; with those of the lanes before
+    int rank;         // of what is left of it: of how many lanes more is left
+    unsigned rests;   // lanes of which something is left
 };
 
-// A part has the share of a block at most, but a unit for each warp at least. most: the host's where it knows all
-// lengths.
+// most: units of a part.
+__device__ Row read_row(const FlashDecodeParams &params, int first, int most) {
+    const int lane = threadIdx.x % 32;
+    Row row{.length = length_of(params, first + lane)};
+    const int units = first + lane < params.B ? units_of(row.length) : 0;
+    row.whole = units / most;
+    row.upto = sums_up_to(row.whole);
+    const int rest = units % most, place = rest * 32 + 31 - lane;
+    row.rests = __ballot_sync(0xffffffff, rest > 0);
+#pragma unroll
+    for (int other = 0; other < 32; ++other) row.rank += __shfl_sync(0xffffffff, place, other) > place;
+    return row;
+}
+
+// What a warp knows of all sequences.
+struct Lengths {
+    int most;  // units of a part
+    Row row;   // of the first 32
+};
+
+// A part has the share of a block at most, but a unit for each warp at least. Between two parts a block stands still
+// for about as long as four units take. So short shares are larger by these: blocks with two parts have less. most: the
+// host's where it knows all lengths.
 template <bool equal>
 __device__ Lengths read_lengths(const FlashDecodeParams &params, int most, int warps) {
-    Lengths lengths{.own = length_of(params, threadIdx.x % 32), .most = most};
-    if (equal) return lengths;
+    if (equal) return {.most = most};
     int units = 0;
-    for (int b = threadIdx.x % 32; b < params.B; b += 32)
-        units += units_of(b < 32 ? lengths.own : length_of(params, b));
+    for (int b = threadIdx.x % 32; b < params.B; b += 32) units += units_of(length_of(params, b));
     units = __reduce_add_sync(0xffffffff, units);
-    lengths.most = max(warps, static_cast<int>((units + gridDim.z - 1) / gridDim.z));
-    return lengths;
+    constexpr int between_parts = 4, long_share = 256;
+    const int share = (units + gridDim.z - 1) / gridDim.z;
+    most = max(warps, share + (share < long_share ? between_parts : 0));
+    return {.most = most, .row = read_row(params, 0, most)};
 }
 
 // Parts of one length stand in a row, a sequence's side by side.
@@ -80,33 +103,24 @@ __device__ void find_equal_part(Part &part, const FlashDecodeParams &params, int
 // The parts of all sequences stand in a row: whole shares first, then what is left of each sequence, the longest first;
 // of 32 sequences at a time. Each warp finds part `number` by itself. If there are fewer, count stays 0.
 __device__ void find_part(Part &part, const FlashDecodeParams &params, const Lengths &lengths, int number) {
-    const int lane = threadIdx.x % 32;
     int slots = 0;  // of the sequences before these
     for (int first = 0; first < params.B; first += 32) {
-        const int length = first == 0 ? lengths.own : length_of(params, first + lane);
-        const int units = first + lane < params.B ? units_of(length) : 0;
-        const int whole = units / lengths.most, rest = units % lengths.most;
-        const int upto = sums_up_to(whole), all = __shfl_sync(0xffffffff, upto, 31);
-        const unsigned rests = __ballot_sync(0xffffffff, rest > 0);
-        bool is_own = upto - whole <= number && number < upto;  // the lane's sequence has the part
-        if (number >= all) {
-            const int place = rest * 32 + 31 - lane;
-            int longer = 0;  // rests
-            for (int other = 0; other < min(32, params.B - first); ++other)
-                longer += __shfl_sync(0xffffffff, place, other) > place;
-            is_own = rest > 0 && longer == number - all;
-        }
+        const Row row = first == 0 ? lengths.row : read_row(params, first, lengths.most);
+        const int all = __shfl_sync(0xffffffff, row.upto, 31);
+        const bool has_rest = row.rests >> threadIdx.x % 32 & 1;
+        const bool is_own = number < all ? row.upto - row.whole <= number && number < row.upto
+                                         : has_rest && row.rank == number - all;  // the lane's sequence has the part
         if (const unsigned owner = __ballot_sync(0xffffffff, is_own)) {
-            const int from = __ffs(owner) - 1, before = __shfl_sync(0xffffffff, upto - whole, from);
+            const int from = __ffs(owner) - 1, before = __shfl_sync(0xffffffff, row.upto - row.whole, from);
             part.head.batch = first + from;
-            part.head.length = __shfl_sync(0xffffffff, length, from);
-            part.count = __shfl_sync(0xffffffff, whole + (rest > 0), from);
+            part.head.length = __shfl_sync(0xffffffff, row.length, from);
+            part.count = __shfl_sync(0xffffffff, row.whole + has_rest, from);
             part.number = number < all ? number - before : part.count - 1;
-            part.first_slot = slots + before + __popc(rests & ((1u << from) - 1));
+            part.first_slot = slots + before + __popc(row.rests & ((1u << from) - 1));
             return;
         }
-        number -= all + __popc(rests);
-        slots += all + __popc(rests);
+        number -= all + __popc(row.rests);
+        slots += all + __popc(row.rests);
     }
 }
 
@@ -124,7 +138,6 @@ __device__ int part_of_round(int round) {
     return round * gridDim.z + (round % 2 == 0 ? blockIdx.z : gridDim.z - 1 - blockIdx.z);
 }
 
-// The block's part in a round.
 template <bool equal>
 __device__ Part choose_part(const FlashDecodeParams &params, const Lengths &lengths, int round, int rows_each) {
     Part part{.head = {.length = params.Nmax}, .count = 0};
@@ -134,6 +147,16 @@ __device__ Part choose_part(const FlashDecodeParams &params, const Lengths &leng
     part.begin = part.number * lengths.most;
     part.end = part.count > 0 ? min(part.begin + lengths.most, units_of(part.head.length)) : 0;
     return part;
+}
+
+// Whether the block begins with its second part: if that is what is left of a divided head, and the first one is not.
+// So it is there when the blocks with the whole shares come to their ends, and these need not wait for it.
+__device__ bool second_first(const FlashDecodeParams &params, const Lengths &lengths, int rows_each) {
+    const auto is_left = [&](int round) {
+        const Part part = choose_part<false>(params, lengths, round, rows_each);
+        return part.count > 1 && part.number == part.count - 1;
+    };
+    return is_left(1) && !is_left(0);
 }
 
 // ---- load ----
@@ -257,14 +280,14 @@ __device__ void finish(SharedStorage<T, d_head, row_tiles, warps> &shared, const
 
 // ---- kernel ----
 
-template <int d_head, int row_tiles>
-constexpr int blocks_that_fit = d_head == 64 && row_tiles == 1 ? 2 : 1;
+template <int d_head, int row_tiles, int warps, bool equal>
+constexpr int blocks_that_fit = equal && d_head == 64 && row_tiles == 1 && warps <= 8 ? 2 : 1;
 
 // grid: (blocks that share a head's rows of Q, Hkv, blocks that share the parts of a head in all sequences). equal: all
 // sequences are Nmax long and lie in one piece, and `most` are the units of a part. box: rows of a copy.
-// __launch_bounds__ leaves registers for two blocks where two fit in shared memory.
+// __launch_bounds__ leaves registers for as many blocks as are to fit.
 template <typename T, int d_head, int row_tiles, int warps, bool equal, int box>
-__global__ void __launch_bounds__(32 * warps, blocks_that_fit<d_head, row_tiles>)
+__global__ void __launch_bounds__(32 * warps, blocks_that_fit<d_head, row_tiles, warps, equal>)
     paged_kernel(const FlashDecodeParams params, const __grid_constant__ CacheMaps maps, const int most) {
     extern __shared__ __align__(1024) unsigned char shared_bytes[];
     auto &shared = *reinterpret_cast<SharedStorage<T, d_head, row_tiles, warps> *>(shared_bytes);
@@ -295,20 +318,22 @@ __global__ void __launch_bounds__(32 * warps, blocks_that_fit<d_head, row_tiles>
     // the compiler lets the warp wait for the numbers: if the guess was wrong, it begins anew. With more sequences than
     // lanes there is no guess.
     uint32_t phase = 0;
+    bool swapped = false;  // the first two rounds
     Work<equal, box> work;
     Lengths lengths;
     WarpState<d_head, row_tiles> state;
     for (bool guess = equal || params.B <= 32;; guess = false) {
         if (!guess) ptx::wait_for_launch_before();
         lengths = read_lengths<equal>(params, most, warps);
-        work = find_work<equal, box>(params, lengths, 0, rows_each, warps);
+        swapped = !equal && second_first(params, lengths, rows_each);
+        work = find_work<equal, box>(params, lengths, swapped, rows_each, warps);
         const Place<box> first = work.units.at(0);
         if (guess) ptx::wait_for_launch_before();
         load(own.K, K_full, maps.K, first);
         load(own.V, V_full, maps.V, first);
-        begin<T>(state, params, work.part.head);
+        load_Q<T>(state.Q, params, work.part.head);
         if (equal || !guess) break;
-        const bool right = lengths.own == length_of(params, lane) && work.units.is_right(params, work.part);
+        const bool right = lengths.row.length == length_of(params, lane) && work.units.is_right(params, work.part);
         if (__all_sync(0xffffffff, right)) break;
         if (first.has_keys) {
             ptx::mbarrier_wait(K_full, phase);
@@ -321,11 +346,19 @@ __global__ void __launch_bounds__(32 * warps, blocks_that_fit<d_head, row_tiles>
     const int most_parts = gridDim.z + (equal ? 0 : params.B);  // of a KV head in all sequences
     for (int round = 0;; ++round) {
         const Part &part = work.part;
+        begin(state, params, part.head);
         UnitList<equal, box> &units = work.units;
         units.look_further(params, part, warps);
         const int length = part.head.length, first_end = length + 1 - params.Nq, end = min(part.end * unit, length);
-        bool has_looked = equal || part_of_round(round + 1) >= most_parts;  // for the next part
+        const int next_round = round == 0 ? 1 - swapped : round + 1;
+        bool has_looked = equal || part_of_round(next_round) >= most_parts;  // for the next part
         Work<equal, box> next_work{};
+        uint32_t next_Q[row_tiles][d_head / 16][2];
+        const auto look_for_next = [&] {
+            next_work = find_work<equal, box>(params, lengths, next_round, rows_each, warps);
+            if (next_work.is_there()) load_Q<T>(next_Q, params, next_work.part.head);
+            has_looked = true;
+        };
         int step = 0;  // of the warp's units
         for (int key = (part.begin + warp) * unit; key < end; key += warps * unit, phase ^= 1) {
             if (++step % 32 == 0) {
@@ -348,13 +381,10 @@ __global__ void __launch_bounds__(32 * warps, blocks_that_fit<d_head, row_tiles>
             __syncwarp();  // all lanes have read V
             load(own.V, V_full, maps.V, next);
 
-            if (!has_looked && !is_last) {  // now that two units are on their way
-                next_work = find_work<equal, box>(params, lengths, round + 1, rows_each, warps);
-                has_looked = true;
-            }
+            if (!has_looked && !is_last) look_for_next();  // now that two units are on their way
         }
         if (!has_looked) {  // the warp had one unit at most
-            next_work = find_work<equal, box>(params, lengths, round + 1, rows_each, warps);
+            look_for_next();
             const Place<box> next = next_work.units.at(0);
             load(own.K, K_full, maps.K, next);
             load(own.V, V_full, maps.V, next);
@@ -365,7 +395,7 @@ __global__ void __launch_bounds__(32 * warps, blocks_that_fit<d_head, row_tiles>
         finish(shared, params, part, most_parts);
         if (!next_work.is_there()) return;
         work = next_work;
-        begin<T>(state, params, part.head);
+        memcpy(state.Q, next_Q, sizeof next_Q);
         __syncthreads();  // all have read the results
     }
 }
@@ -391,15 +421,17 @@ static flash::Limits limits_with(const char *configuration) {
 constexpr Choice choices_by_length[] = {
     // Many heads: more blocks than fit at a time, or two small ones on each multiprocessor.
     {6.0, 1e9, any_length, true, {8, 3, 0}, {4, 1.94, 2}},
-    // Short sequences: half of the multiprocessors keep the memory busy, and fewer parts have to be merged.
-    {0.36, 1.0, 8192, true, {8, 0.5, 0}, {8, 1, 1}},
+    // Short sequences: half of the multiprocessors keep the memory busy, and fewer parts have to be merged. Where a
+    // unit
+    // is small, with twice as many warps.
+    {0.36, 1.0, 8192, true, {8, 0.5, 0}, {16, 0.5, 1}},
     {0.0, 1e9, any_length, true, {8, 1, 0}, {8, 1, 1}},
 };
 
 // The plan's blocks are shares of all units.
 static FlashStatus plan_of(const FlashDecodeParams &params, Plan &plan) {
     if (equal_pieces(params)) return make_plan("Paged KV", params, plan);
-    return make_plan("Paged KV", params, plan, choices_by_length);
+    return make_plan("Paged KV", params, plan, choices_by_length, params.d_head == 64);
 }
 
 // Of a sequence, each with the rows of Q that a block computes.
@@ -453,6 +485,8 @@ static Kernel instance(const FlashDecodeParams &params, const Plan &plan) {
 static Kernel kernel_of(const FlashDecodeParams &params, const Plan &plan) {
     return flash::choose_instance(params, [&]<typename T, int d_head>() {
         if (plan.warps == 4) return instance<T, d_head, 1, 4>(params, plan);
+        if constexpr (d_head == 64)
+            if (plan.warps == 16) return instance<T, d_head, 1, 16>(params, plan);
         return one_tile(params) ? instance<T, d_head, 1, 8>(params, plan) : instance<T, d_head, 2, 8>(params, plan);
     });
 }

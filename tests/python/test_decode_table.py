@@ -21,7 +21,7 @@ def test_configurations_are_those_that_the_table_would_make():
     assert tried["warps_8+blocks_64+resident_1"] == [(8, 0.5, 1)]
     assert tried["warps_8+blocks_8"] == [(8, 0, 0)] and "warps_4+blocks_264+resident_2" in tried
     unequal = DecodeProblem(B=2, Hq=32, Hkv=8, Nkv=16384, lengths=(16384, 5), d_head=64)
-    assert "warps_8+blocks_66" in decode_bench.tries(unequal, 132)
+    assert {"warps_8+blocks_66", "warps_16+blocks_66"} <= decode_bench.tries(unequal, 132).keys()
     # Of d_head 128 a block has so much shared memory that one alone fits; two tiles of rows want 8 warps.
     wide = decode_bench.tries(DecodeProblem(Hq=32, Hkv=8, Nkv=16384, d_head=128), 132)
     assert "warps_8+blocks_64" in wide and "warps_8+blocks_64+resident_1" not in wide

@@ -257,6 +257,17 @@ def test_heads_divided_by_their_lengths(one, shares):
     assert not result.changed and result.description["splits"] == 34 + shares
 
 
+@PAGED_KV
+def test_sixteen_warps(one):
+    """Of d_head 64 and one tile of rows alone."""
+    lengths = (600, 0, 33, 250)
+    problem = DecodeProblem(B=4, Hq=4, Hkv=1, Nkv=600, lengths=lengths, d_head=64, page_size=64)
+    assert not verify(one, problem, configuration="warps_16+blocks_3", repeat=2).changed
+    for wrong in ({"d_head": 128}, {"Hq": 16}):
+        with pytest.raises(FlashLadderError, match="configuration must be null or one such as"):
+            verify(one, replace(problem, **wrong), configuration="warps_16+blocks_3")
+
+
 @EACH
 def test_without_a_gpu_the_bench_command_counts_all_that_are_named(one, capsys, monkeypatch):
     monkeypatch.setenv("FLASHLADDER_DEVICE", "sim")

@@ -66,7 +66,10 @@ def tries(problem: DecodeProblem, multiprocessors: int) -> dict[str, list[tuple[
     heads, tiles = heads_and_tiles(problem)
     units = heads * -(-problem.Nkv // UNIT)
     found: dict[str, list[tuple[int, float, int]]] = {}
-    for warps in TRIED_WARPS if tiles == 1 else TRIED_WARPS[:1]:
+    tried = TRIED_WARPS if tiles == 1 else TRIED_WARPS[:1]
+    if tiles == 1 and problem.d_head == 64 and not (problem.equal_lengths and not problem.page_size):
+        tried += (16,)  # of stage paged_kv alone: lean refuses them
+    for warps in tried:
         buffers, results = 2 * warps * UNIT * problem.d_head * 2, 4 * warps * tiles * TILE * (problem.d_head + 6)
         fit = MULTIPROCESSOR_BYTES // (buffers + results + 2048)
         for each in TRIED_EACH:

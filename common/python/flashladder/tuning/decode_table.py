@@ -40,7 +40,7 @@ class Line:
             float(self.least_heads) <= heads / multiprocessors <= float(self.most_heads)
             and problem.Nkv <= most_keys
             and (self.any_lengths == "true" or problem.equal_lengths)
-            and (tiles == 1 or all(warps == 8 for warps, _, _ in self.blocks.values()))
+            and (tiles == 1 or all(warps >= 8 for warps, _, _ in self.blocks.values()))
         )
 
     def __str__(self) -> str:
