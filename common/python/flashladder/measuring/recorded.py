@@ -245,8 +245,9 @@ def _joined(fresh: list[dict], before: list[dict], run: str) -> list[dict]:
     order = {stage.id: place for place, stage in enumerate(stages.every_stage())}
     order |= {"ceiling": -1}
 
-    def place(row: dict) -> int:
-        return order.get("ceiling" if row.get("kind") == "ceiling" else str(_name_in(row)[0])[:2], len(order))
+    def place(row: dict) -> tuple[int, bool]:
+        at = order.get("ceiling" if row.get("kind") == "ceiling" else str(_name_in(row)[0])[:2], len(order))
+        return at, at == len(order) and "run" in row  # peers of the new run before those of another
 
     return sorted([*kept, *fresh], key=place)
 
