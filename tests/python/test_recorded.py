@@ -81,6 +81,14 @@ def test_a_record_is_taken_in_beside_what_it_is_not_of(tmp_path):
     assert [one.get("run", "") for one in again["measurements"] if one["name"] == "05_swizzle"] == [""]
 
 
+def test_peers_of_the_new_run_stand_before_those_of_an_earlier_one():
+    before = [{"name": name, "kind": "peer"} for name in ("FlashAttention-3", "cuDNN attention")]
+    fresh = [{"name": name, "kind": "peer"} for name in ("FlashAttention-2", "cuDNN attention")]
+    joined = recorded._joined(fresh, before, "2026-11-30")
+    assert [row["name"] for row in joined] == ["FlashAttention-2", "cuDNN attention", "FlashAttention-3"]
+    assert [row.get("run") for row in joined] == [None, None, "2026-11-30"]
+
+
 def test_what_is_all_of_one_earlier_run_is_labelled_so():
     now = results(row("05_swizzle"), date="2026-02-03 00:00 UTC")
     run = "2026-01-02, commit 0123456789ab"

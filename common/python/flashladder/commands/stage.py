@@ -69,8 +69,8 @@ def _run(stage: Stage, rest: list[str]) -> int:
     if not runner.exists():
         raise FlashLadderError(f"{runner} does not exist: run `make stage-{stage.id}`.")
     say(f"Device: {where}")
-    own = [] if any(word.partition("=")[0] == "--dtype" for word in rest) else ["--dtype", stage.measured_dtype]
-    own = own if isinstance(stage, Kernel) else []
+    named = any(word.partition("=")[0] == "--dtype" for word in rest)
+    own = ["--dtype", stage.measured_dtype] if isinstance(stage, Kernel) and not named else []
     return subprocess.run([str(runner), *own, *rest], env=device.environment(where)).returncode
 
 
