@@ -422,8 +422,7 @@ constexpr Choice choices_by_length[] = {
     // Many heads: more blocks than fit at a time, or two small ones on each multiprocessor.
     {6.0, 1e9, any_length, true, {8, 3, 0}, {4, 1.94, 2}},
     // Short sequences: half of the multiprocessors keep the memory busy, and fewer parts have to be merged. Where a
-    // unit
-    // is small, with twice as many warps.
+    // unit is small, with twice as many warps.
     {0.36, 1.0, 8192, true, {8, 0.5, 0}, {16, 0.5, 1}},
     {0.0, 1e9, any_length, true, {8, 1, 0}, {8, 1, 1}},
 };
