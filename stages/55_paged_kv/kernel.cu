@@ -7,7 +7,7 @@
 // Where a page is smaller than a unit, the unit comes in several boxes, one for each page part.
 //
 // The launch before may write lengths and table. A block looks at them before that launch is over, and once more when
-// it is, while its first copies are under way.
+// it is, together with its first copies.
 
 #include "decode_heads.cuh"
 #include "decode_maps.h"
@@ -27,10 +27,13 @@ struct Part {
     int first_slot;     // of the head's parts
 };
 
-// A length that is not written yet may be any number.
-__device__ int length_of(const FlashDecodeParams &params, int batch) {
-    if (!params.lengths || batch >= params.B) return params.Nmax;
-    return min(max(ptx::load_relaxed(params.lengths + batch), 0), params.Nmax);
+// As memory has it: a length that is not written yet may be any number.
+__device__ int stored_length(const FlashDecodeParams &params, int batch) {
+    return params.lengths && batch < params.B ? ptx::load_relaxed(params.lengths + batch) : params.Nmax;
+}
+
+__device__ int length_of(const FlashDecodeParams &params, int stored) {
+    return min(max(stored, 0), params.Nmax);
 }
 
 // Of a head. A sequence without keys has a unit, too, of which nothing is loaded: a block has to write its O.
@@ -60,7 +63,7 @@ struct Row {
 // most: units of a part.
 __device__ Row read_row(const FlashDecodeParams &params, int first, int most) {
     const int lane = threadIdx.x % 32;
-    Row row{.length = length_of(params, first + lane)};
+    Row row{.length = length_of(params, stored_length(params, first + lane))};
     const int units = first + lane < params.B ? units_of(row.length) : 0;
     row.whole = units / most;
     row.upto = sums_up_to(row.whole);
@@ -77,16 +80,16 @@ struct Lengths {
     Row row;   // of the first 32
 };
 
-// A part has the share of a block at most, but a unit for each warp at least. Between two parts a block stands still
-// for about as long as four units take. So short shares are larger by these: blocks with two parts have less. most: the
-// host's where it knows all lengths.
+// A part has the share of a block at most, but a unit for each warp at least. Between two parts a block stands still.
+// So short shares are larger by two units: blocks with two parts have less. most: the host's where it knows all lengths.
 template <bool equal>
 __device__ Lengths read_lengths(const FlashDecodeParams &params, int most, int warps) {
     if (equal) return {.most = most};
     int units = 0;
-    for (int b = threadIdx.x % 32; b < params.B; b += 32) units += units_of(length_of(params, b));
+    for (int b = threadIdx.x % 32; b < params.B; b += 32)
+        units += units_of(length_of(params, stored_length(params, b)));
     units = __reduce_add_sync(0xffffffff, units);
-    constexpr int between_parts = 4, long_share = 256;
+    constexpr int between_parts = 2, long_share = 256;
     const int share = (units + gridDim.z - 1) / gridDim.z;
     most = max(warps, share + (share < long_share ? between_parts : 0));
     return {.most = most, .row = read_row(params, 0, most)};
@@ -229,15 +232,6 @@ struct UnitList {
         }
         return place;
     }
-
-    // Whether the table still says of the lane's unit what it said when the part began.
-    __device__ bool is_right(const FlashDecodeParams &params, const Part &part) const {
-        const Place<box> again = look_up(params, part);
-        bool right = true;
-#pragma unroll
-        for (int i = 0; i < unit / box; ++i) right &= again.block[i] == now.block[i];
-        return right;
-    }
 };
 
 // A part, and where the warp's units of it lie.
@@ -314,9 +308,9 @@ __global__ void __launch_bounds__(32 * warps, blocks_that_fit<d_head, row_tiles,
     ptx::let_next_launch_begin();
 
     // The warp looks for its first unit before the launch before is over: a guess, because that launch may write
-    // lengths and table. It looks again when that launch is over, but asks for the first copies before that, because
-    // the compiler lets the warp wait for the numbers: if the guess was wrong, it begins anew. With more sequences than
-    // lanes there is no guess.
+    // lengths and table. When that launch is over, the warp asks for these numbers again: before the first copies, since
+    // they would come after those. It uses them when it has asked for all: if the guess was wrong, it begins anew. With
+    // more sequences than lanes there is no guess. That 16 warps do best to ask for Q first, too, was measured.
     uint32_t phase = 0;
     bool swapped = false;  // the first two rounds
     Work<equal, box> work;
@@ -329,11 +323,16 @@ __global__ void __launch_bounds__(32 * warps, blocks_that_fit<d_head, row_tiles,
         work = find_work<equal, box>(params, lengths, swapped, rows_each, warps);
         const Place<box> first = work.units.at(0);
         if (guess) ptx::wait_for_launch_before();
+        const int stored = equal ? 0 : stored_length(params, lane);
+        const Place<box> again = work.units.look_up(params, work.part);
+        if (warps == 16) load_Q<T>(state.Q, params, work.part.head);
         load(own.K, K_full, maps.K, first);
         load(own.V, V_full, maps.V, first);
-        load_Q<T>(state.Q, params, work.part.head);
+        if (warps != 16) load_Q<T>(state.Q, params, work.part.head);
         if (equal || !guess) break;
-        const bool right = lengths.row.length == length_of(params, lane) && work.units.is_right(params, work.part);
+        bool right = lengths.row.length == length_of(params, stored);
+#pragma unroll
+        for (int i = 0; i < unit / box; ++i) right &= work.units.now.block[i] == again.block[i];
         if (__all_sync(0xffffffff, right)) break;
         if (first.has_keys) {
             ptx::mbarrier_wait(K_full, phase);
