@@ -81,7 +81,7 @@ struct Lengths {
 };
 
 // A part has the share of a block at most, but a unit for each warp at least. Between two parts a block stands still.
-// So short shares are larger by two units: blocks with two parts have less. most: the host's where it knows all lengths.
+// So short shares are two units larger: blocks with two parts have less. most: the host's where it knows all lengths.
 template <bool equal>
 __device__ Lengths read_lengths(const FlashDecodeParams &params, int most, int warps) {
     if (equal) return {.most = most};
@@ -308,9 +308,9 @@ __global__ void __launch_bounds__(32 * warps, blocks_that_fit<d_head, row_tiles,
     ptx::let_next_launch_begin();
 
     // The warp looks for its first unit before the launch before is over: a guess, because that launch may write
-    // lengths and table. When that launch is over, the warp asks for these numbers again: before the first copies, since
-    // they would come after those. It uses them when it has asked for all: if the guess was wrong, it begins anew. With
-    // more sequences than lanes there is no guess. That 16 warps do best to ask for Q first, too, was measured.
+    // lengths and table. When that launch is over, the warp asks for these numbers again: before the first copies,
+    // since they would come after those. Then it compares them: if the guess was wrong, it begins anew. With more
+    // sequences than lanes there is no guess. Where 16 warps ask for Q before the copies, they are done earlier.
     uint32_t phase = 0;
     bool swapped = false;  // the first two rounds
     Work<equal, box> work;
