@@ -188,8 +188,8 @@ __device__ __forceinline__ void differentiate(Scores<Br> &tile) {
     }
 }
 
-// From a tile of Q to its dS, in registers. dV += Pᵀ dO is under way at the end, or is left to the caller.
-template <bool late_dV = false, typename Shared, typename T, int d_head, int Br>
+// From a tile of Q to its dS, in registers. dV += Pᵀ dO is under way at the end.
+template <typename Shared, typename T, int d_head, int Br>
 __device__ __forceinline__ void derive_dS(Mainloop<Shared, T, d_head, Br> &mainloop, Scores<Br> &tile,
                                           float (&dV)[d_head / 2], const FlashBackwardParams &params,
                                           const KeyTile<Br, Bc> &keys, int first_query) {
@@ -205,10 +205,10 @@ __device__ __forceinline__ void derive_dS(Mainloop<Shared, T, d_head, Br> &mainl
     if constexpr (d_head == 64) mainloop.read_log_sum_exp(log_sum_exp);
     mask<Br>(tile.S, warp_key, first_query, keys.causal_offset, params.Nkv, mainloop.lane);
     exponentiate<T, Br>(tile, log_sum_exp, params.scale * 1.44269504f);  // beside dP
-    if constexpr (!late_dV) mainloop.issue_dV(dV, tile.P);
+    mainloop.issue_dV(dV, tile.P);
 
-    ptx::wgmma_wait<late_dV ? 0 : 1>(tile.dP);
-    differentiate<T, Br>(tile);  // beside dV, unless that is late
+    ptx::wgmma_wait<1>(tile.dP);
+    differentiate<T, Br>(tile);  // beside dV
 }
 
 // The same, and dS in shared memory.

@@ -59,6 +59,28 @@ __device__ __forceinline__ void derive_first_dS(Mainloop<Shared, T, d_head, Br> 
     differentiate<T, Br>(tile);  // beside dV
 }
 
+// As derive_dS(), but a late dV is left to begin_gradients().
+template <bool late_dV, typename Shared, typename T, int d_head, int Br>
+__device__ __forceinline__ void derive_next_dS(Mainloop<Shared, T, d_head, Br> &mainloop, Scores<Br> &tile,
+                                               float (&dV)[d_head / 2], const FlashBackwardParams &params,
+                                               const KeyTile<Br, Bc> &keys, int first_query) {
+    if constexpr (!late_dV) {
+        derive_dS(mainloop, tile, dV, params, keys, first_query);
+    } else {
+        const int warp_key = keys.first_key + mainloop.warp * 16;
+        float log_sum_exp[Br / 16][4];
+        mainloop.begin_dP(tile.dP);
+        mainloop.issue_S(tile.S);
+        mainloop.issue_dP(tile.dP);
+        mainloop.read_log_sum_exp(log_sum_exp);
+        ptx::wgmma_wait<1>(tile.S);
+        mask<Br>(tile.S, warp_key, first_query, keys.causal_offset, params.Nkv, mainloop.lane);
+        exponentiate<T, Br>(tile, log_sum_exp, params.scale * 1.44269504f);  // beside dP
+        ptx::wgmma_wait<0>(tile.dP);
+        differentiate<T, Br>(tile);
+    }
+}
+
 // Issues dQ of the tile before, this tile's dV, if that is late, and its dK, and waits for dQ.
 //
 // The additions to dQ follow. Their numbers leave the registers through the unit that shared memory is behind. S and

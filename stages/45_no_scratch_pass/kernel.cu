@@ -336,7 +336,7 @@ __global__ void __launch_bounds__(threads, 1)
         keys.advance(tile);
         if (!keys.contains(tile) && lane == 0) ptx::mbarrier_arrive(&shared.V_pipeline.empty[0]);
         while (keys.contains(tile)) {
-            derive_dS<late_dV>(mainloop, scores, dV, params, keys, tile.row_tile * Br);
+            derive_next_dS<late_dV>(mainloop, scores, dV, params, keys, tile.row_tile * Br);
             mainloop.write_dS(scores.dS);
             const QueryTile computed = tile;
             keys.advance(tile);
