@@ -1,4 +1,5 @@
-// The tiles of a unit: loads whose thread has few registers, and the first dS, which is computed while K is on its way.
+// The tiles of a unit: loads whose thread has few registers, the first dS, which is computed while K is on its way, and
+// the order of the products of those after it.
 #pragma once
 
 #include "backward_mainloop.cuh"
@@ -56,4 +57,64 @@ __device__ __forceinline__ void derive_first_dS(Mainloop<Shared, T, d_head, Br> 
     mainloop.issue_dV(dV, tile.P);
     if constexpr (!dP_first) ptx::wgmma_wait<1>(tile.dP);
     differentiate<T, Br>(tile);  // beside dV
+}
+
+// As derive_dS(), but a late dV is left to begin_gradients().
+template <bool late_dV, typename Shared, typename T, int d_head, int Br>
+__device__ __forceinline__ void derive_next_dS(Mainloop<Shared, T, d_head, Br> &mainloop, Scores<Br> &tile,
+                                               float (&dV)[d_head / 2], const FlashBackwardParams &params,
+                                               const KeyTile<Br, Bc> &keys, int first_query) {
+    if constexpr (!late_dV) {
+        derive_dS(mainloop, tile, dV, params, keys, first_query);
+    } else {
+        const int warp_key = keys.first_key + mainloop.warp * 16;
+        float log_sum_exp[Br / 16][4];
+        mainloop.begin_dP(tile.dP);
+        mainloop.issue_S(tile.S);
+        mainloop.issue_dP(tile.dP);
+        mainloop.read_log_sum_exp(log_sum_exp);
+        ptx::wgmma_wait<1>(tile.S);
+        mask<Br>(tile.S, warp_key, first_query, keys.causal_offset, params.Nkv, mainloop.lane);
+        exponentiate<T, Br>(tile, log_sum_exp, params.scale * 1.44269504f);  // beside dP
+        ptx::wgmma_wait<0>(tile.dP);
+        differentiate<T, Br>(tile);
+    }
+}
+
+// Issues dQ of the tile before, this tile's dV, if that is late, and its dK, and waits for dQ.
+//
+// The additions to dQ follow. Their numbers leave the registers through the unit that shared memory is behind. S and
+// dP, with both operands in shared memory, keep it busy all the time that the tensor cores need for them; dV and dK,
+// with one in registers, half of it. A late dV is issued behind dQ, so that the additions have dV and dK beside them.
+//
+// The fence in tell_dS() waits for dS's stores: beside dQ, or beside dQ and dK.
+template <bool late_dV, typename Shared, typename T, int d_head, int Br>
+__device__ __forceinline__ void begin_gradients(Mainloop<Shared, T, d_head, Br> &mainloop, Scores<Br> &tile,
+                                                float (&dQ)[dQ_columns<d_head, Br> / 2], float (&dK)[d_head / 2],
+                                                float (&dV)[d_head / 2]) {
+    mainloop.issue_dQ(dQ);
+    if constexpr (late_dV) {
+        mainloop.tell_dS();
+        mainloop.issue_dV(dV, tile.P);
+        mainloop.issue_dK(dK, tile.dS);
+        ptx::wgmma_wait<2>(dQ);
+    } else {
+        mainloop.issue_dK(dK, tile.dS);
+        mainloop.tell_dS();
+        ptx::wgmma_wait<1>(dQ, dV, tile.P);
+        mainloop.release_dO();
+    }
+    mainloop.release_dS();
+}
+
+// Waits for what begin_gradients() has left under way.
+template <bool late_dV, typename Shared, typename T, int d_head, int Br>
+__device__ __forceinline__ void complete_gradients(Mainloop<Shared, T, d_head, Br> &mainloop, Scores<Br> &tile,
+                                                   float (&dK)[d_head / 2], float (&dV)[d_head / 2]) {
+    if constexpr (late_dV) {
+        ptx::wgmma_wait<1>(dV, tile.P);
+        mainloop.release_dO();
+    }
+    ptx::wgmma_wait<0>(dK, tile.dS);
+    mainloop.release_Q();
 }

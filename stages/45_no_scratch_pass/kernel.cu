@@ -302,6 +302,7 @@ __global__ void __launch_bounds__(threads, 1)
 
     // The consumer warpgroups take these registers.
     ptx::setmaxnreg_inc<consumer_registers>();
+    constexpr bool late_dV = d_head == 128 && !stores_dQ;  // dV behind dQ: no gain at d_head 64, nor in short loops
     Mainloop<Shared, T, d_head, Br> mainloop(shared, warp, lane);
     PipelineState<1> V_read;               // apart from K's: V is given back earlier
     Scores<Br> scores;                     // transposed [64, Br] per warpgroup
@@ -335,25 +336,19 @@ __global__ void __launch_bounds__(threads, 1)
         keys.advance(tile);
         if (!keys.contains(tile) && lane == 0) ptx::mbarrier_arrive(&shared.V_pipeline.empty[0]);
         while (keys.contains(tile)) {
-            derive_dS(mainloop, scores, dV, params, keys, tile.row_tile * Br);
+            derive_next_dS<late_dV>(mainloop, scores, dV, params, keys, tile.row_tile * Br);
             mainloop.write_dS(scores.dS);
             const QueryTile computed = tile;
             keys.advance(tile);
             if (!keys.contains(tile) && lane == 0) ptx::mbarrier_arrive(&shared.V_pipeline.empty[0]);  // dP is done
-            mainloop.issue_dQ(dQ);
-            mainloop.issue_dK(dK, scores.dS);
-            mainloop.tell_dS();  // beside dQ and dK: nobody needs this tile's dS before the next tile
-            ptx::wgmma_wait<1>(dQ, dV, scores.P);
-            mainloop.release_dO();
-            mainloop.release_dS();
-            if (alone)  // beside dK
+            begin_gradients<late_dV>(mainloop, scores, dQ, dK, dV);
+            if (alone)  // beside dK, and dV if that is late
                 store_dQ<T, d_head, Br>(params, previous, dQ, warp, lane);
             else
                 add_dQ(workspace, previous, dQ);
             previous = keys.number(params, computed);
             alone = stores_dQ && has_one_unit<Br, Bc>(params, computed.row_tile);
-            ptx::wgmma_wait<0>(dK, scores.dS);
-            mainloop.release_Q();
+            complete_gradients<late_dV>(mainloop, scores, dK, dV);
         }
         const int taken = cuts_units ? __shfl_sync(0xffffffff, piece.taken, 0) : 0;
         mainloop.issue_dQ(dQ);
