@@ -356,22 +356,19 @@ __global__ void __launch_bounds__(config.threads(), config.blocks)
         }
         if (!config.Q_in_registers) mainloop.release_Q();
 
-        // The next query tile begins before this one is stored. P whole: its first S overlaps with this one's last PV,
-        // the sums that divide O are reduced while both products run, and O is stored once the next P is ready. P in
-        // parts: its first S follows this one's last PV, and O is stored while that S runs.
+        // The next query tile begins before this one is stored: its first S overlaps with this one's last PV. The sums
+        // that divide O are reduced while both products run, and O is stored once the next P is ready.
         const QueryTile finished = query_tile;
         RowStatistics rows;
         query_tile = mainloop.wait_query_tile(Q);
         warp_row = query_tile.first_row + warp * 16;
         kv_tile = query_tile.kv_tiles - 1;
         if (query_tile.valid()) {
-            if constexpr (P_parts == 2) mainloop.wait_PV(O, P);
             mainloop.issue_next_S(S, Q, O, P);
             rows = softmax.finalize();
-            if constexpr (P_parts == 2) store_O(maps.O, shared.O[warp], O, rows, finished, warp, lane);
             mainloop.wait_S(S, O, P);
             mask<Bc>(S, query_tile, warp_row, kv_tile, params.Nkv, lane);
-            if constexpr (P_parts == 1) mainloop.wait_PV(O, P);
+            mainloop.wait_PV(O, P);
             softmax.begin(first_S, first_P);
         } else {
             if constexpr (P_parts == 1) {
@@ -381,9 +378,8 @@ __global__ void __launch_bounds__(config.threads(), config.blocks)
             }
             ptx::wgmma_wait<0>(O);
             rows = softmax.finalize();
-            if constexpr (P_parts == 2) store_O(maps.O, shared.O[warp], O, rows, finished, warp, lane);
         }
-        if constexpr (P_parts == 1) store_O(maps.O, shared.O[warp], O, rows, finished, warp, lane);
+        store_O(maps.O, shared.O[warp], O, rows, finished, warp, lane);
         store_log_sum_exp(params, rows, finished, warp, lane);
     }
     if constexpr (config.ping_pong) mainloop.ping_pong.end();
