@@ -492,6 +492,11 @@ def main(arguments: list[str] | None = None) -> int:
         where = f"{error.filename2 or error.filename}: " if error.filename else ""
         print(f"error: {where}{error.strerror}. {WAY_OUT[error.errno]}", file=sys.stderr)
         return 1
+    except MemoryError:
+        print(
+            "error: This machine has too little memory for that. Ask for fewer batches, heads or rows.", file=sys.stderr
+        )
+        return 1
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
