@@ -65,7 +65,7 @@ def _other_parts() -> tuple[tuple[str, tuple[Stage, ...]], ...]:
     """What each is, and its stages."""
     return (
         ("computes gradients", stages.backward_stages()),
-        ("is of decode", stages.decode_stages()),
+        ("computes decode", stages.decode_stages()),
         ("is for several GPUs", stages.ring_stages()),
     )
 

@@ -118,7 +118,7 @@ def get(which: Stage | int | str) -> Kernel:
     stage = entry(which)
     if isinstance(stage, WithKernel) and not isinstance(stage, Kernel):
         raise FlashLadderError(
-            f"Stage {stage.id} {stage.WHAT}, and this is for stages that compute attention: use "
+            f"Stage {stage.id} {stage.WHAT}, and this takes only stages that compute attention: use "
             f"`make stage-{stage.id} run`, test, bench or break, and in a notebook "
             f"flashladder.lessons.{stage.LESSON}({stage.number})."
         )
