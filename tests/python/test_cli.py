@@ -119,6 +119,10 @@ def test_a_file_that_cannot_be_written_whole_is_not_there(tmp_path):
             OSError(errno.EROFS, os.strerror(errno.EROFS), "/media/cd/work"),
             "/media/cd/work: Read-only file system. Clone",
         ),
+        (
+            NotADirectoryError(errno.ENOTDIR, "Not a directory", "/etc/passwd/x"),
+            "/etc/passwd/x: Not a directory. Name a",
+        ),
         (MemoryError(), "too little memory"),
     ],
 )
