@@ -273,7 +273,7 @@ help:
 	  '  make grade ASSIGNMENT=swizzle SUBMISSIONS=folder' \
 	  '                             grade a class; reports for people, Gradescope, JUnit, as CSV' \
 	  '                             (ONLY=name, TIMES=file, ROSTER=file; docs/instructors.md)' \
-	  '  make certificates           for a class that is graded on a cluster' \
+	  '  make certificates          for a class that is graded on a cluster' \
 	  '  make autograder ASSIGNMENT=swizzle FOR=gradescope' \
 	  '                             what a service needs to grade with this (or FOR=classroom50)' \
 	  '  make results               regenerate tables and plots in README and docs' \

@@ -86,7 +86,7 @@ def test_what_was_refused_is_not_called_unwritten(some, nothing, ungraded):
         mistakes.add(one)
     page = mistakes.markdown("T")
     assert "4 submissions were graded" in page
-    assert "0 have all points, 1 have not written it. Of 2 the file was refused." in page
+    assert "0 have all points, 1 have not written it. The files of 2 were refused." in page
 
 
 def test_refused_and_ungraded_are_told_apart(nothing, ungraded):

@@ -11,6 +11,13 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "common/python"))
 
 
+@pytest.fixture(autouse=True)
+def work(tmp_path, monkeypatch):
+    """What is written and solved here is not the reader's, and what the reader has solved changes nothing here."""
+    monkeypatch.setenv("FLASHLADDER_WORK", str(tmp_path / "work"))
+    return tmp_path / "work"
+
+
 @pytest.fixture
 def program(tmp_path, monkeypatch):
     """program(name, text) -> a program of that name, first on PATH, that prints the text."""

@@ -23,7 +23,6 @@ NAME, RIGHT = "no_conflicts", "return row * 32 + (column ^ row);"
 @pytest.fixture(autouse=True)
 def places(monkeypatch, tmp_path):
     monkeypatch.setenv("FLASHLADDER_DEVICE", "sim")
-    monkeypatch.setenv("FLASHLADDER_WORK", str(tmp_path / "work"))
 
 
 @pytest.fixture

@@ -112,13 +112,44 @@ def test_a_file_that_cannot_be_written_whole_is_not_there(tmp_path):
     )
 
 
-def test_a_folder_that_cannot_be_written_is_named(monkeypatch, capsys):
+@pytest.mark.parametrize(
+    "error, words",
+    [
+        (
+            OSError(errno.EROFS, os.strerror(errno.EROFS), "/media/cd/work"),
+            "/media/cd/work: Read-only file system. Clone",
+        ),
+        (
+            NotADirectoryError(errno.ENOTDIR, "Not a directory", "/etc/passwd/x"),
+            "/etc/passwd/x: Not a directory. Name a",
+        ),
+        (MemoryError(), "too little memory"),
+    ],
+)
+def test_what_the_machine_lacks_is_told_in_words(monkeypatch, capsys, error, words):
     def refuse(which):
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS), "/media/cd/work")
+        raise error
 
     monkeypatch.setattr("flashladder.ladder.diff.show", refuse)
     assert cli.main(["diff", NUMBERS[-1]]) == 1
-    assert "error: /media/cd/work: Read-only file system. Clone the project to a folder" in capsys.readouterr().err
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "status, said, words",
+    [
+        (255, "nvcc error   : 'cicc' died due to signal 9 (Kill signal)", "signal 9. Most often memory runs out"),
+        (-2, "", "signal 2. Please run this again"),
+    ],
+)
+def test_a_compiler_that_was_ended_from_outside_judges_nothing(status, said, words):
+    with pytest.raises(FlashLadderError, match=words):
+        toolchain.refuse_ended(subprocess.CompletedProcess([], status, "", said))
+
+
+@pytest.mark.parametrize("said", ["nvcc error   : 'cicc' died due to signal 11", 'kernel.cu(3): error: expected a ";"'])
+def test_a_compiler_that_ended_by_itself_has_judged(said):
+    assert toolchain.refuse_ended(subprocess.CompletedProcess([], 1, "", said)) is None
 
 
 @pytest.mark.parametrize("wrong", ("0", "-2", "many"))

@@ -1,5 +1,7 @@
 """What a failed run says first: of a hazard its kind, place and words; without one CUDA's error."""
 
+import re
+
 import pytest
 
 from flashladder.core import console, environment
@@ -60,6 +62,22 @@ def test_a_table_in_a_file_keeps_its_cells_as_they_are(capsys):
     assert head.split() == ["name", "[n]"] and one.split() == ["[red]one", "1"], "no cell is markup"
     assert whole.split() == [long, "1234567"], "no line is folded where there is no terminal"
     assert none.split() == [":smile:"] and all(len(line) == len(whole) for line in (head, one, none)), "right-aligned"
+
+
+@pytest.mark.parametrize("width", (200, 70, 40))
+def test_a_table_on_a_narrow_terminal_folds_no_word(capsys, monkeypatch, width):
+    """A heading stands in several lines, and a text that has no room beside its row stands below it."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setattr(console.sys.stdout, "isatty", lambda: True, raising=False)
+    words = "one kernel with every technique as a flag, chosen by shape"
+    rows = [("12_autotune", "verified", 1234567, words), ("13_masking", "WRONG", 7, "")]
+    console.table("title", ("stage", "result", "bank conflicts", "what"), rows, right=(2,))
+    lines = re.sub(r"\033\[[0-9;]*m", "", capsys.readouterr().out).splitlines()[2:]
+    assert all(len(line) <= width for line in lines)
+    assert " ".join(word for line in lines for word in line.split() if word in words.split()) == words
+    assert any(line.split()[:3] == ["12_autotune", "verified", "1234567"] for line in lines)
+    assert any(line.split() == ["13_masking", "WRONG", "7"] for line in lines)
+    assert ("bank conflicts" in "".join(lines)) == (width == 200)
 
 
 def test_a_missing_package_is_named_with_the_command_that_installs_it(flashladder, tmp_path):

@@ -138,10 +138,10 @@ def test_no_stage_refuses_a_problem_of_the_demo():
 
 @pytest.mark.parametrize(
     "slug, what",
-    (("backward_naive", "computes gradients"), ("split_kv", "is of decode"), ("ring", "is for several GPUs")),
+    (("backward_naive", "computes gradients"), ("split_kv", "computes decode"), ("ring", "is for several GPUs")),
 )
 def test_a_forward_command_says_why_it_is_not_for_a_stage_of_another_part(slug, what):
-    with pytest.raises(FlashLadderError, match=f"{what}, and this is for stages that compute attention") as refused:
+    with pytest.raises(FlashLadderError, match=f"{what}, and this takes only stages that compute attention") as refused:
         stages.get(slug)
     stage = stages.entry(slug)
     assert f"flashladder.lessons.{stage.LESSON}({stage.number})." in str(refused.value)

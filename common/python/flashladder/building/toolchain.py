@@ -117,6 +117,21 @@ def require_nvcc() -> Path:
     return nvcc
 
 
+# nvcc's words where a part of it was ended from outside: hangup, interrupt, kill, terminate.
+_ENDED = re.compile(r"died due to signal (1|2|9|15)\b")
+
+
+def refuse_ended(done: subprocess.CompletedProcess) -> None:
+    """FlashLadderError where nvcc was ended from outside, which says nothing about what it compiled."""
+    found = _ENDED.search(done.stdout + done.stderr)
+    number = int(found[1]) if found else -done.returncode
+    if found or number in (1, 2, 9, 15):
+        why = (
+            "Most often memory runs out then: close other programs, set FLASHLADDER_JOBS=1, and" if number == 9 else ""
+        )
+        raise FlashLadderError(f"The compiler was ended by signal {number}. {why or 'Please'} run this again.")
+
+
 def _nvdisasm_candidates():
     yield scripts_directory() / "nvdisasm"
     yield from _toolkit_candidates("nvdisasm")

@@ -271,11 +271,7 @@ class _Grading:
             checks.append(Check(name, fact.passed, round(given, 6), round(most, 6), fact.words, fact.details))
         everything = all(check.passed for check in checks) and worth
         points = one.item.points if everything else round(points, 6)
-        words = (
-            ""
-            if worth or not any(check.passed for check in checks)
-            else "what is right of it is right of the stub, too"
-        )
+        words = "" if worth or not any(check.passed for check in checks) else "it passes no check that the stub fails"
         needed = "" if everything else _next(checks)
         return ExerciseGrade(
             one.item.name, points, one.item.points, True, tuple(checks), words, judgement.cause, needed
@@ -342,7 +338,7 @@ def _next(checks: Sequence[Check]) -> str:
         return ""
     more = sum(one.most - one.points for one in short if one is lacking or (one.passed and not one.points))
     needs, words = _NEEDS[lacking.name.partition(":")[0]], f": {lacking.words}" if lacking.words else ""
-    return f"{more:.4g} more points ({lacking.name}): {needs}{words}"
+    return f"{round(more, 2):g} more points ({lacking.name}): {needs}{words}"
 
 
 def _told_of(wrong: Tried, line: Lines, details: bool = False) -> str:

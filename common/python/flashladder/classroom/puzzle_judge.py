@@ -136,6 +136,7 @@ def _ptx(puzzle: Puzzle, kernel: str) -> bytes:
         (folder / "puzzle.cu").write_text(kernel)
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace")
         if done.returncode:
+            toolchain.refuse_ended(done)
             raise CompileError(done.stdout + done.stderr)
         return (folder / "puzzle.ptx").read_bytes()
 

@@ -155,10 +155,10 @@ class Mistakes:
         lines.append(f"{self.submissions} submissions were graded. Of each exercise the first thing that costs points:")
         for exercise, name in self.titles.items():
             lines += ["", f"## {exercise}: {for_markdown(name)}", ""]
-            refused = f" Of {self.refused[exercise]} the file was refused." if self.refused[exercise] else ""
-            lines.append(
-                f"{self.right[exercise]} have all points, {self.unwritten[exercise]} have not written it.{refused}"
-            )
+            told = f"{self.right[exercise]} have all points, {self.unwritten[exercise]} have not written it."
+            if files := self.refused[exercise]:
+                told += " The file of 1 was refused." if files == 1 else f" The files of {files} were refused."
+            lines.append(told)
             mistakes = sorted(self.lost[exercise].items(), key=lambda pair: (-len(pair[1]), pair[0]))
             for (kind, _), found in mistakes[:MOST_MISTAKES]:
                 found.sort()

@@ -273,7 +273,7 @@ def cause(stage: Kernel, attempt: Callable[[Trial], Tried], failed: Trial | None
         if "fp16" not in stage.dtypes:
             del opposite["with bf16"]
         right = [words for words, change in opposite.items() if attempt(_changed(plain, change)).right]
-        return f"wrong only {' and '.join(right)}" if right else "wrong everywhere that it was tried"
+        return f"wrong only {' and '.join(right)}" if right else "wrong in every problem that was tried"
     wrong: list[str] = []
     for words, change in _changes(stage, Br, Bc).items():
         if _TOLD_BY.get(words) not in wrong and not attempt(_changed(plain, change)).right:

@@ -141,7 +141,9 @@ def show_job_script(scheduler: str, folder: Path | None) -> int:
 def make_certificates(folder: Path | None) -> int:
     folder = pool.make_certificates((folder or work_directory() / "certificates").resolve())
     options = pool.options_of_dask(folder)
-    say(f"{folder}: the certificate of your class and its key. Whoever has the key can run code as you: keep it.")
+    say(
+        f"{folder}: the certificate of your class and its key. Whoever has the key can run code as you: keep it secret."
+    )
     say("Put the folder where all workers read it. Then, on the head and on each worker:")
     say(f"  dask scheduler --protocol tls --no-dashboard {options}")
     say(f"  dask worker tls://HEAD:8786 --protocol tls --nthreads 1 --no-dashboard {options}")

@@ -456,6 +456,9 @@ WAY_OUT = {
     errno.EDQUOT: "Make room and run this again.",
     errno.EFBIG: "Raise the limit on the size of files (ulimit -f) and run this again.",
     errno.EROFS: "Clone the project to a folder that can be written, or name another place.",
+    errno.ENOTDIR: "Name a folder, or another place.",
+    errno.EISDIR: "Name a file.",
+    errno.EEXIST: "It is no folder: name another place.",
     errno.EACCES: "Give yourself the right to it, or name another place.",
 }
 
@@ -491,6 +494,11 @@ def main(arguments: list[str] | None = None) -> int:
             raise
         where = f"{error.filename2 or error.filename}: " if error.filename else ""
         print(f"error: {where}{error.strerror}. {WAY_OUT[error.errno]}", file=sys.stderr)
+        return 1
+    except MemoryError:
+        print(
+            "error: This machine has too little memory for that. Ask for fewer batches, heads or rows.", file=sys.stderr
+        )
         return 1
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

@@ -52,7 +52,9 @@ def _verify_all() -> bool:
     columns = ["stage", "ran on", "result", "rel. error", *COUNTED, "technique"]
     if all(row[4] == "-" for row in rows):  # a GPU counts nothing
         columns, rows = columns[:4] + columns[-1:], [row[:4] + row[-1:] for row in rows]
-    table(title, columns, rows, right=range(3, len(columns) - 1))
+    if len({row[1] for row in rows}) == 1:  # which the first line says
+        columns, rows = [columns[0], *columns[2:]], [[row[0], *row[2:]] for row in rows]
+    table(title, columns, rows, right=range(columns.index("rel. error"), len(columns) - 1))
     for stage, verdict in failures:
         say(coloured(f"\n{stage.name}, {verdict.problem}: {verdict.message}", "red"))
     return not failures

@@ -34,7 +34,7 @@ def ladder() -> int:
         reached, possible = reached + points, possible + most
         marks = "".join("■" if one.passed else "▪" if one.place else "·" for one in found)
         begun = ", ".join(f"{one.exercise.name}: {one.words}" for one in found if one.place and not one.passed)
-        rows.append([stage.id, stage.title, marks, f"{points} of {most}" if found else "none yet", begun])
+        rows.append([stage.id, stage.title, marks, f"{points} of {most}" if found else "none", begun])
     table("Exercises", ("", "stage", "■ right  ▪ begun", "points", ""), rows, right=(3,))
     say(f"\n{reached} of {possible} points. `make exercise-02` lists a stage's exercises; docs/exercises.md says more.")
     return 0

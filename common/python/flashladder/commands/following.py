@@ -65,7 +65,7 @@ def _other_parts() -> tuple[tuple[str, tuple[Stage, ...]], ...]:
     """What each is, and its stages."""
     return (
         ("computes gradients", stages.backward_stages()),
-        ("is of decode", stages.decode_stages()),
+        ("computes decode", stages.decode_stages()),
         ("is for several GPUs", stages.ring_stages()),
     )
 
@@ -131,8 +131,8 @@ def run() -> int:
         "branch: no later stage builds on it.")  # fmt: skip
     steps = [step for part in every for step in part.steps]
     finished = [step for step in steps if step.done]
-    spent = duration(sum(step.minutes for step in finished))
-    say(f"{len(finished)} of {plural(len(steps), 'step')} done: about {spent}.")
+    spent = f": about {duration(sum(step.minutes for step in finished))}" if finished else ""
+    say(f"{len(finished)} of {plural(len(steps), 'step')} done{spent}.")
     part = current(every)
     if part is None:
         shown = [part.stage for part in every]
@@ -183,4 +183,4 @@ def _tell_skipped(before: list[Part]) -> None:
     left = [step for part in before if part.begun or not part.stage.is_branch for step in part.left]
     if left:
         first = f"{left[0].kind} {left[0].name} of stage {left[0].stage.id}"
-        say(f"Skipped so far: {plural(len(left), 'step')}, first {first}.")
+        say(f"Skipped so far: {plural(len(left), 'step')}; the first one is {first}.")

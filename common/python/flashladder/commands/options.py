@@ -57,7 +57,7 @@ _SIZES = {
     "B": ("batch", "batches", ""),
     "Hq": ("heads", "heads of Q", ""),
     "Hkv": ("heads-kv", "heads of K and V", "as many as of Q"),
-    "Nq": ("seq", "rows of Q", "as many as the stage takes of a short sequence"),
+    "Nq": ("seq", "rows of Q", "200, or the next number that the stage takes"),
     "Nkv": ("seq-kv", "rows of K and V", "as many as of Q"),
     "d_head": ("dim", "head dim", ""),
 }
@@ -71,7 +71,7 @@ def add_problem_options(
     for field, (option, what, zero) in _SIZES.items():
         told = f"{what} ({values[field] or zero})"
         parser.add_argument(f"--{option}", dest=field, type=size, default=values[field], metavar="N", help=told)
-    parser.add_argument("--dtype", default="bf16", choices=dtypes, help="of the elements (bf16)")
+    parser.add_argument("--dtype", default="bf16", choices=dtypes, help="type of the elements (bf16)")
     parser.add_argument("--layout", default="bhnd", choices=LAYOUTS, help="how the tensors lie in memory (bhnd)")
     if mask:
         parser.add_argument("--causal", action="store_true", help="a row sees no key after its own")

@@ -30,7 +30,7 @@ def _run_parser(stage: Stage) -> argparse.ArgumentParser:
     text = "Runs this stage on random inputs, compared with float64."
     parser = argparse.ArgumentParser(f"stage {stage.id}", description=text)
     parser.add_argument("--scale", type=float, default=0.0, metavar="X", help="factor of QK\u1d40 (1 / sqrt(dim))")
-    parser.add_argument("--seed", type=seed, default=0, metavar="S", help="of the inputs (0)")
+    parser.add_argument("--seed", type=seed, default=0, metavar="S", help="seed of the random inputs (0)")
     return parser
 
 
@@ -86,7 +86,7 @@ def run_decode(stage: Decode, words: Sequence[str]) -> int:
     """`make stage-54 run ARGS="--seq-kv 4096"`: 0 where O and the log-sum-exp are right, else 1."""
     parser, usual = _run_parser(stage), stage.usual()
     add_problem_options(parser, usual.Nq, _TYPES, mask=False, Hq=usual.Hq, Hkv=usual.Hkv, Nkv=usual.Nkv)
-    text = "of each sequence, at most --seq-kv (all of them that)"
+    text = "rows of K and V of each sequence, at most --seq-kv (all have --seq-kv)"
     parser.add_argument("--lengths", type=lengths, default=(), metavar="N,N", help=text)
     parser.add_argument("--page-size", type=size, default=0, metavar="N", help="rows of a page (no pages)")
     asked = parser.parse_args(list(words))
@@ -127,7 +127,9 @@ def run_ring(stage: Ring, words: Sequence[str]) -> int:
     parser, usual = _run_parser(stage), stage.usual(ranks=4)
     add_problem_options(parser, 0, _TYPES, mask=False, Hq=usual.Hq, Hkv=usual.Hkv, d_head=usual.d_head)
     parser.add_argument("--no-causal", dest="causal", action="store_false", help="every row sees all keys")
-    parser.add_argument("--ranks", type=size, default=usual.ranks, metavar="P", help=f"they share it ({usual.ranks})")
+    parser.add_argument(
+        "--ranks", type=size, default=usual.ranks, metavar="P", help=f"GPUs that share the sequence ({usual.ranks})"
+    )
     asked = parser.parse_args(list(words))
     asked.Nq = asked.Nq or stage.usual(ranks=asked.ranks).Nq
     problem = settings(RingProblem, asked)

@@ -1,12 +1,14 @@
 """Output for people: tables, colour and progress; no progress where tqdm is not installed."""
 
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
 
 import rich.box
 import rich.console
 import rich.table
 import rich.text
+from rich.cells import cell_len
 
 try:
     from tqdm import tqdm
@@ -14,20 +16,48 @@ except ImportError:
     tqdm = None
 
 UNBOUNDED = 10_000  # columns of a file or a pipe, where no line is to be folded
+LEAST = 24  # columns of a terminal in which a text can be read
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence], right: Sequence[int] = ()) -> None:
-    """Prints rows under their columns; `right` lists the indices of right-aligned (numeric) columns."""
-    grid = rich.table.Table(box=rich.box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for index, column in enumerate(columns):
-        grid.add_column(rich.text.Text(column), justify="right" if index in right else "left", overflow="fold")
-    for row in rows:
-        grid.add_row(*(rich.text.Text("" if cell is None else str(cell)) for cell in row))
+    """Prints rows under their columns; `right` lists the indices of right-aligned (numeric) columns.
+
+    Where a terminal is too narrow, headings stand in several lines, and a text in the last column is folded between
+    words. Where little room is left for it, it stands below its row."""
+    cells = [["" if cell is None else str(cell) for cell in row] for row in rows]
     terminal = sys.stdout.isatty()  # asked here: a notebook's kernel is a terminal to rich
     console = rich.console.Console(width=None if terminal else UNBOUNDED, force_terminal=terminal, force_jupyter=False)
+    heads, narrow, below = list(columns), _width(columns, cells, 3) > console.width, []
+    if narrow:
+        heads = [head.replace(" ", "\n") for head in heads]
+    kept = len(heads)  # so many columns, from the first one on, are not folded
+    if narrow and _width(heads, cells, 2) > console.width:
+        kept = kept - 1 if kept - 1 not in right else 0
+        room = console.width - _width(heads[:kept], [row[:kept] for row in cells], 2) - 2
+        if kept and -2 <= room < LEAST and not any("\n" in cell for row in cells for cell in row):
+            heads, cells, below = heads[:kept], [row[:kept] for row in cells], [row[kept] for row in cells]
+        elif room < LEAST:
+            kept = 0
+    grid = rich.table.Table(box=rich.box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=narrow)
+    for index, head in enumerate(heads):
+        justify = "right" if index in right else "left"
+        grid.add_column(rich.text.Text(head), justify=justify, overflow="fold", no_wrap=narrow and index < kept)
+    for row in cells:
+        grid.add_row(*map(rich.text.Text, row))
     with console.capture() as printed:
         console.print(grid)
-    say("\n".join(["", coloured(title, "bold"), *(line.rstrip() for line in printed.get().splitlines())]))
+    lines = [line.rstrip() for line in printed.get().splitlines()]
+    if below:  # each row is one line
+        first = len(lines) - len(cells)
+        texts = (textwrap.wrap(text, console.width, initial_indent="  ", subsequent_indent="  ") for text in below)
+        lines[first:] = [line for row, text in zip(lines[first:], texts, strict=True) for line in (row, *text)]
+    say("\n".join(["", coloured(title, "bold"), *lines]))
+
+
+def _width(heads: Sequence[str], cells: Sequence[Sequence[str]], between: int) -> int:
+    """Columns of a terminal that a table takes whose cells are not folded, with so many between two of them."""
+    lines = [[part for cell in (head, *column) for part in cell.split("\n")] for head, *column in zip(heads, *cells)]
+    return sum(max(map(cell_len, parts)) for parts in lines) + between * (len(heads) - 1)
 
 
 def progress(items: Iterable, what: str, total: int | None = None):

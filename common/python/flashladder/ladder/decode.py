@@ -18,7 +18,7 @@ from flashladder.running.verify import Comparison
 
 class Decode(WithKernel):
     KIND = "decode"
-    WHAT = "is of decode"
+    WHAT = "computes decode"
     LESSON = "DecodeLesson"
 
     def wanted(self, problem: Problem, inputs: dict[str, np.ndarray]) -> tuple[tuple, tuple]:

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from flashladder.building import build
+from flashladder.building import build, toolchain
 from flashladder.core.decode_problem import DecodeProblem
 from flashladder.core.device import Device, choose, cudart
 from flashladder.core.environment import prepended
@@ -265,6 +265,7 @@ def _compiled(product: Path, command: list[str], sources: list[Path]) -> None:
         words = [*command, "-o", str(partial.absolute()), *(str(one.absolute()) for one in sources)]
         done = subprocess.run(words, env=env, cwd=ROOT, capture_output=True, text=True)
         if done.returncode:
+            toolchain.refuse_ended(done)
             raise CompileError(sources[0], done.stdout + done.stderr)
         write(product.with_suffix(".log"), done.stdout + done.stderr)
 

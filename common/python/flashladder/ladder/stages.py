@@ -2,6 +2,7 @@
 
 import difflib
 import re
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -97,11 +98,19 @@ def entry(which: Stage | int | str) -> Stage:
     for stage in every:
         if match and (stage.slug == match[2] if match[2] else stage.number == int(match[1])):
             return stage
-    known = ", ".join(stage.name for stage in every)
     close = difflib.get_close_matches(str(which), [stage.slug for stage in every], 1)
     raise FlashLadderError(
-        f"There is no stage '{which}'. " + (f"Is it {close[0]}? " if close else "") + f"Stages: {known}."
+        f"There is no stage '{which}'. {f'Is it {close[0]}? ' if close else ''}The stages are {_ranges(every)}; "
+        "`make exercises` lists them by name."
     )
+
+
+def _ranges(every: Sequence[Stage]) -> str:
+    """00 to 25, 40 to 47, ..."""
+    numbers = [stage.number for stage in every]
+    firsts = [number for number in numbers if number - 1 not in numbers]
+    lasts = [number for number in numbers if number + 1 not in numbers]
+    return ", ".join(f"{first:02d} to {last:02d}" for first, last in zip(firsts, lasts, strict=True))
 
 
 def get(which: Stage | int | str) -> Kernel:
@@ -109,7 +118,7 @@ def get(which: Stage | int | str) -> Kernel:
     stage = entry(which)
     if isinstance(stage, WithKernel) and not isinstance(stage, Kernel):
         raise FlashLadderError(
-            f"Stage {stage.id} {stage.WHAT}, and this is for stages that compute attention: use "
+            f"Stage {stage.id} {stage.WHAT}, and this takes only stages that compute attention: use "
             f"`make stage-{stage.id} run`, test, bench or break, and in a notebook "
             f"flashladder.lessons.{stage.LESSON}({stage.number})."
         )

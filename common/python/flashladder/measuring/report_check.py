@@ -56,7 +56,8 @@ def read(file: Path) -> Report:
     try:
         members = _members(file)
     except (OSError, zipfile.BadZipFile, tarfile.TarError, RuntimeError, NotImplementedError) as error:
-        raise FlashLadderError(f"{file} is no archive that can be read: {error}") from error
+        why = str(error).partition("\n")[0].rstrip(":")  # tarfile lists what each of its readers says
+        raise FlashLadderError(f"{file} is no archive that can be read: {why}") from error
     if len(members) > MOST_FILES:
         report.faults.append(f"{len(members)} files; a report has fewer than {MOST_FILES}: the first ones are read")
     for name, data in members[:MOST_FILES]:

@@ -267,5 +267,5 @@ def front_picture(results: dict, width: float, height: float, most: int = MOST_L
     axes.set_xticks([place for place, _ in ticks], [label.get_text() for _, label in ticks], fontsize=8)
     axes.set_xlabel("")
     source = f"Stages; {run.in_words}. Recorded: {recorded.label(results, run.rows())}. {recorded.earlier(run.rows())}"
-    caption(figure, textwrap.fill(source, int(width * 15)))
+    caption(figure, textwrap.fill(source, int(width * 17)))
     return figure

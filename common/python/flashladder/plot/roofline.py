@@ -70,7 +70,7 @@ def _panel(axes, record: dict) -> None:
             fontsize=8,
             va="center",
             ha="right" if left else "left",
-            arrowprops={"arrowstyle": "-", "color": GREY, "linewidth": 0.6},
+            arrowprops={"arrowstyle": "-", "color": GREY, "linewidth": 0.6, "relpos": (1 if left else 0, 0.5)},
         )
     axes.set_xscale("log")
     axes.set_yscale("log")
@@ -175,7 +175,8 @@ def decode_roofline() -> Figure:
     axes.grid(alpha=0.25)
     axes.set_axisbelow(True)
     axes.legend(loc="lower right", fontsize=9, frameon=False)
-    caption(figure, f"recorded: {recorded.label(decode)}; prefill {recorded.label(whole)}")
+    source = f"recorded: {recorded.label(decode)}; prefill {recorded.label(whole)}"
+    caption(figure, f"numbers at the points of decode: heads of Q that share a head of K and V\n{source}")
     return figure
 
 

@@ -78,8 +78,9 @@ def throughput(results: Results, dtype: str = "bf16", d: int = 128, causal: bool
         at_one = run.at_one_length()
         way = at_one.together()
         climbing.way_up(climb, (5.9, 3.1), way)
-        before = recorded.earlier(way.rows())
-        lines = [f"{source}: {recorded.label(run.results, way.rows())}", *textwrap.wrap(before, 80)]
+        before = recorded.earlier(way.rows()).removesuffix(".").split(". ")
+        lines = [f"{source}: {recorded.label(run.results, way.rows())}"]
+        lines += [line for one in before for line in textwrap.wrap(one, 90)]
         lines += [f"{kind}{way.in_words}", climbing.shares(way)]
         climb.set_title("\n".join(line for line in lines if line), fontsize=9.5)
         _sweep(sweep, run, _chosen(at_one), "-" if live else "--")
@@ -157,7 +158,8 @@ def _families(axes, families: list[tuple[dict, list[dict]]], peers: list[dict]) 
     for tick, (_, name) in zip(axes.get_yticklabels(), names, strict=True):
         tick.set_fontweight("bold" if name.endswith("itself") else "normal")
     axes.invert_yaxis()
-    axes.margins(x=0.2, y=0.02)  # of the longest bar: room for its figures
+    stale = any(recorded.is_stale(row) for family in families for row in (family[0], *family[1]))
+    axes.margins(x=0.32 if stale else 0.2, y=0.02)  # of the longest bar: room for its figures
     axes.set_xlabel("TFLOP/s; in brackets: of the kernel itself")
     axes.grid(alpha=0.25, axis="x")
     axes.set_axisbelow(True)

@@ -101,14 +101,19 @@ def ring(records: list[dict]) -> Figure:
     found = [(one, ranks) for one in records for ranks in sorted({row["ranks"] for row in one["measurements"]})]
     figure = new_figure(12, 0.6 + 3.8 * len(found), "TFLOP/s of each GPU of a host, by the length of the sequence")
     rows = figure.subplots(len(found), 4, squeeze=False, sharey="row")
+    names = list(dict.fromkeys(row["name"] for one, _ in found for row in one["measurements"]))
     for axes, (record, ranks) in zip(rows, found, strict=True):
         measured = [row for row in record["measurements"] if row["ranks"] == ranks]
         panels = [(heads, causal) for heads in HEADS for causal in (False, True)]
         for one, (heads, causal) in zip(axes, panels, strict=True):
-            _panel(one, measured, heads, causal)
+            _panel(one, measured, names, heads, causal)
         axes[0].set_ylabel(f"TFLOP/s of each of {ranks} GPUs")
         axes[0].set_ylim(bottom=0)  # of all four
-        axes[0].legend(fontsize=7, loc="lower right")
+    curves = {curve.get_label(): curve for axes in rows.flat for curve in axes.get_lines()}
+    shown = [name for name in names if name in curves]
+    figure.legend(
+        [curves[name] for name in shown], shown, fontsize=9, loc="outside upper center", ncols=5, frameon=False
+    )
     runs = {
         row["ranks"]: row.get("run", recorded.label(record)) for record, _ in found for row in record["measurements"]
     }
@@ -116,9 +121,9 @@ def ring(records: list[dict]) -> Figure:
     return figure
 
 
-def _panel(axes, measured: list[dict], heads: tuple[int, int], causal: bool) -> None:
+def _panel(axes, measured: list[dict], names: list[str], heads: tuple[int, int], causal: bool) -> None:
+    """names: of all panels' curves, so that each has the same marker everywhere."""
     rows = [row for row in measured if (row["Hq"], row["Hkv"], row["causal"]) == (*heads, causal)]
-    names = list(dict.fromkeys(row["name"] for row in measured))
     stages = [name for name in names if any(row["name"] == name and row["kind"] == "stage" for row in rows)]
     for number, name in enumerate(names):
         curve = sorted((row for row in rows if row["name"] == name), key=lambda row: row["N"])

@@ -155,7 +155,8 @@ def vectorized_loads(figure) -> None:
     _sectors(above, 2, "stage 02: 2 bytes a lane, 64 bytes an instruction")
     _sectors(below, 16, "stage 03: 16 bytes a lane, 512 bytes an instruction")
     told = "lanes 0 to 31; the other 14 sectors are not asked for"
-    above.text(2.15, 0.5, told, va="center", fontsize=9, color=INK)
+    ground = {"facecolor": PALE, "edgecolor": "none", "pad": 1.5}
+    above.text(2.15, 0.5, told, va="center", fontsize=9, color=INK, bbox=ground)
     figure.supxlabel("sectors of 32 bytes (numbers: every second lane)", fontsize=9, color=GREY)
 
 

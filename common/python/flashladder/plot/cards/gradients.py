@@ -132,8 +132,8 @@ def dQ_one_tile_late(figure) -> None:
     for row, works in {1: (3, 5, 3), 0: (5, 3, 3)}.items():
         _in_a_row(after, row, 0, [part for tile, work in enumerate(works) for part in _without_barriers(tile, work)])
     figure.supxlabel(
-        "S: products S and dP      dQ: products dV, dQ, dK      +: adds dQ\n"
-        "time →     order, not to scale; grey: waits for the other",
+        "S: products S and dP; dQ: products dV, dQ, dK; +: adds dQ\n"
+        "time → (in order, not to scale); grey: waits for the other",
         fontsize=9, color=GREY, multialignment="left",
     )  # fmt: skip
 
@@ -209,7 +209,7 @@ def waits_apart(figure) -> None:
             rectangle(axes, (0, row + 0.1), (end, 0.75), PALE)
         for part in parts:
             bar(axes, *part)
-    figure.supxlabel("time →     order, not to scale; dQ is that of the tile before", fontsize=9, color=GREY)
+    figure.supxlabel("time → (in order, not to scale); dQ is that of the tile before", fontsize=9, color=GREY)
 
 
 @picture(
@@ -269,7 +269,7 @@ def deterministic(figure) -> None:
     above, below = figure.subplots(2, 1)
     _in_turn(above, "the first keys first", waits=True)
     _in_turn(below, "the last keys first", waits=False)
-    figure.supxlabel("time →     grey: waits for its turn", fontsize=9, color=GREY)
+    figure.supxlabel("time →; grey: waits for its turn", fontsize=9, color=GREY)
 
 
 def _in_turn(axes, title: str, waits: bool) -> None:
@@ -305,4 +305,4 @@ def clusters(figure) -> None:
         bar(axes, 11.2, 14, dQ, GREEN, f"tile {block}")
     arrow(axes, (4, 4.5), (11.1, 1.7), 11, color=ORANGE, linewidth=1.6)
     arrow(axes, (4, 0.95), (11.1, 3.7), 11, color=ORANGE, linewidth=1.6)
-    figure.supxlabel("time →     order, not to scale", fontsize=9, color=GREY)
+    figure.supxlabel("time → (in order, not to scale)", fontsize=9, color=GREY)

@@ -44,7 +44,7 @@ def tma(figure) -> None:
             beside(axes, row, name)
             for phase, (left, right) in enumerate(zip(begins, [*begins[1:], end])):
                 bar(axes, left, right, row, colour if phase % 2 else PALE, str(phase % 2))
-    figure.supxlabel("time →     in each bar: the parity of the phase under way", fontsize=9, color=GREY)
+    figure.supxlabel("time →; in each bar: the parity of the phase under way", fontsize=9, color=GREY)
 
 
 @picture(
@@ -142,7 +142,7 @@ def warp_specialization(figure) -> None:
         at = left + 0.8
     iterations(after, 1, 0.8)
     iterations(after, 0, 1.4)
-    figure.supxlabel("time →     order, not to scale", fontsize=9, color=GREY)
+    figure.supxlabel("time → (in order, not to scale)", fontsize=9, color=GREY)
 
 
 _tile = Bars(least=0.7, height=0.8, size=9)
@@ -265,7 +265,7 @@ def ping_pong(figure) -> None:
             bar(after, at + late + 2, at + late + 5, row, SKY, "softmax")
             bar(after, at + late, at + late + 2, 0, ORANGE, "")
     bar(after, 0, 2.5, 1, SKY, "")
-    figure.supxlabel("time →     order, not to scale", fontsize=9, color=GREY)
+    figure.supxlabel("time → (in order, not to scale)", fontsize=9, color=GREY)
 
 
 @picture(
@@ -291,7 +291,7 @@ def overlap(figure) -> None:
         bar(after, at, at + 2, 1, BLUE, f"S{tile}")
         bar(after, at + 2, at + 4, 1, BLUE, f"PV{tile - 1}")
         bar(after, at + 2, at + 5, 0, SKY, f"softmax {tile}")
-    figure.supxlabel("time →     order, not to scale", fontsize=9, color=GREY)
+    figure.supxlabel("time → (in order, not to scale)", fontsize=9, color=GREY)
 
 
 _AGAIN = (("test", 1.2, RED), ("maximum", 2.8, ORANGE), ("O", 0.9, ORANGE), ("again", 4.2, SKY))
