@@ -212,13 +212,15 @@ struct Mainloop {
         ptx::wgmma_commit();
     }
 
-    // If P is in parts: issues PV of the first part, computes the second part meanwhile, and issues its PV.
+    // If P is in parts: issues PV of the first part, computes the second part meanwhile, and issues its PV. Where no
+    // row of the warpgroup sees a key of the second part, that is zero and left out.
     template <int steps, int elements>
     __device__ __forceinline__ void issue_PV_in_parts(OptimisticSoftmax<T> &softmax, uint32_t (&first_P)[steps][4],
                                                       const float (&second_S)[elements], uint32_t (&second_P)[steps][4],
-                                                      float (&O)[d_head / 2], int tiles_done) {
+                                                      float (&O)[d_head / 2], int tiles_done, bool second_seen = true) {
         if constexpr (config.P_parts == 2) {
             issue_PV(O, first_P);
+            if (!second_seen) return;
             softmax.advance(second_S, second_P, O, tiles_done);
             issue_PV(O, second_P, Bc / 2);
         }
@@ -264,19 +266,22 @@ __device__ __forceinline__ auto &part_of(Register (&tile)[registers]) {
 // ---- mask ----
 
 // Sets S to -infinity where a row must not see a key: right of the diagonal, and past the end of K. warp_row is the
-// warp's first row of Q, which sees the fewest keys. If it sees the whole tile, every row does, and there is nothing to
-// do.
-template <int Bc>
+// warp's first row of Q, which sees the fewest keys. If it sees a part of the tile to its end, every row does, and
+// neither this part nor one before it needs the mask. The last part comes first.
+template <int Bc, int parts, int part = parts - 1>
 __device__ __forceinline__ void mask(float (&S)[Bc / 2], const QueryTile &query_tile, int warp_row, int kv_tile,
                                      int Nkv, int lane) {
+    constexpr int registers = Bc / 2 / parts;
     const int first_column = kv_tile * Bc;
-    if (first_column + Bc <= min(Nkv, warp_row + 1 + query_tile.causal_offset)) return;
+    const int end_column = first_column + (part + 1) * Bc / parts;
+    if (end_column <= min(Nkv, warp_row + 1 + query_tile.causal_offset)) return;
 #pragma unroll
-    for (int x = 0; x < Bc / 2; ++x) {
+    for (int x = part * registers; x < (part + 1) * registers; ++x) {
         const int row = warp_row + accumulator_row(x, lane);
         const int column = first_column + accumulator_column(x, lane);
         if (column >= min(Nkv, row + 1 + query_tile.causal_offset)) S[x] = -INFINITY;
     }
+    if constexpr (part > 0) mask<Bc, parts, part - 1>(S, query_tile, warp_row, kv_tile, Nkv, lane);
 }
 
 // ---- kernel ----
@@ -328,7 +333,7 @@ __global__ void __launch_bounds__(config.threads(), config.blocks)
     mainloop.issue_QK(S, Q);
     ptx::wgmma_wait<0>(S);
     mainloop.release_K();
-    mask<Bc>(S, query_tile, warp_row, kv_tile, params.Nkv, lane);
+    mask<Bc, P_parts>(S, query_tile, warp_row, kv_tile, params.Nkv, lane);
     mainloop.pass_turn();
     softmax.begin(first_S, first_P);
 
@@ -337,14 +342,16 @@ __global__ void __launch_bounds__(config.threads(), config.blocks)
         for (int x = 0; x < d_head / 2; ++x) O[x] = 0.0f;
 
         // P, or its first part, is ready here and at the end of each iteration. If P is whole, the next tile's S is
-        // issued before its PV.
-        mainloop.issue_PV_in_parts(softmax, first_P, second_S, second_P, O, query_tile.kv_tiles - kv_tile);
+        // issued before its PV. Of the tile at the diagonal, the upper warpgroup's rows see only the first part.
+        const int columns_seen = query_tile.first_row + 64 * warpgroup + 64 + query_tile.causal_offset;
+        const bool second_seen = kv_tile * Bc + Bc / 2 < min(params.Nkv, columns_seen);
+        mainloop.issue_PV_in_parts(softmax, first_P, second_S, second_P, O, query_tile.kv_tiles - kv_tile, second_seen);
         while (kv_tile != 0) {
             --kv_tile;
 
             mainloop.issue_next_S(S, Q, O, P);
             mainloop.wait_S(S, O, P);
-            mask<Bc>(S, query_tile, warp_row, kv_tile, params.Nkv, lane);
+            mask<Bc, P_parts>(S, query_tile, warp_row, kv_tile, params.Nkv, lane);
             const bool looks_first = softmax.maximum_first;
             if (looks_first) {
                 mainloop.pass_turn();  // the next warpgroup need not wait while this one looks for a maximum
@@ -356,8 +363,9 @@ __global__ void __launch_bounds__(config.threads(), config.blocks)
         }
         if (!config.Q_in_registers) mainloop.release_Q();
 
-        // The next query tile begins before this one is stored: its first S overlaps with this one's last PV. The sums
-        // that divide O are reduced while both products run, and O is stored once the next P is ready.
+        // The next query tile begins before this one is stored: its first S overlaps with this one's last PV, and the
+        // sums that divide O are reduced while both products run. If P is whole, O is stored once the next P is ready.
+        // If P is in parts, PV is complete first, and O is stored while S runs.
         const QueryTile finished = query_tile;
         RowStatistics rows;
         query_tile = mainloop.wait_query_tile(Q);
@@ -366,9 +374,14 @@ __global__ void __launch_bounds__(config.threads(), config.blocks)
         if (query_tile.valid()) {
             mainloop.issue_next_S(S, Q, O, P);
             rows = softmax.finalize();
+            if constexpr (P_parts == 2) {
+                ptx::wgmma_wait<1>(O, P);
+                mainloop.release_V();
+                store_O(maps.O, shared.O[warp], O, rows, finished, warp, lane);
+            }
             mainloop.wait_S(S, O, P);
-            mask<Bc>(S, query_tile, warp_row, kv_tile, params.Nkv, lane);
-            mainloop.wait_PV(O, P);
+            mask<Bc, P_parts>(S, query_tile, warp_row, kv_tile, params.Nkv, lane);
+            if constexpr (P_parts == 1) mainloop.wait_PV(O, P);
             softmax.begin(first_S, first_P);
         } else {
             if constexpr (P_parts == 1) {
@@ -378,8 +391,9 @@ __global__ void __launch_bounds__(config.threads(), config.blocks)
             }
             ptx::wgmma_wait<0>(O);
             rows = softmax.finalize();
+            if constexpr (P_parts == 2) store_O(maps.O, shared.O[warp], O, rows, finished, warp, lane);
         }
-        store_O(maps.O, shared.O[warp], O, rows, finished, warp, lane);
+        if constexpr (P_parts == 1) store_O(maps.O, shared.O[warp], O, rows, finished, warp, lane);
         store_log_sum_exp(params, rows, finished, warp, lane);
     }
     if constexpr (config.ping_pong) mainloop.ping_pong.end();
