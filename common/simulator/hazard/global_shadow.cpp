@@ -21,6 +21,7 @@ namespace {
 constexpr unsigned kLooked = 4;     // records at the head of a list that an access may be added to
 constexpr unsigned kMostKept = 64;  // records of a line: then the older half is forgotten, and a conflict may be missed
 constexpr size_t kManyNumbers = 4096;
+constexpr unsigned kDoubted = 4;  // turns of a team before a doubt of its counts as settled
 
 uint64_t mask_of(unsigned first, unsigned count) {
     return (count >= kLineGranules ? ~0ull : (1ull << count) - 1) << first;
@@ -59,6 +60,7 @@ void GlobalShadow::start(Clocks &clocks, uint64_t team, unsigned warps_of_block,
     changed_.clear();
     pieces_.clear();
     doubts_.clear();
+    checks_.clear();
     watches_early_ = false;
     early_.clear();
 }
@@ -165,6 +167,7 @@ uint32_t GlobalShadow::touch(const Touch &t, uint64_t key, const GlobalRecord &r
     if (record.mask & line.rivals(record.flags)) [[unlikely]] {
         check(t, line, record);
         if (record.flags & kGlobalNoncoherent) check_noncoherent(t, line, record);
+        if (is_update(record.flags)) note_checks(line, record);
     }
     line.granules[record.flags & (kGlobalWrites | kGlobalStrong)] |= record.mask;
     if (record.flags & kGlobalWrites) line.valued &= ~record.mask;
@@ -253,6 +256,20 @@ void GlobalShadow::check_noncoherent(const Touch &t, const GlobalLine &line, con
     }
 }
 
+// Plain reads of the place by the thread that updates it now.
+void GlobalShadow::note_checks(const GlobalLine &line, const GlobalRecord &update) {
+    for (uint32_t number = line.first; number; number = records_[number].next) {
+        const GlobalRecord &read = records_[number];
+        if (!is_plain_read(read.flags) || read.agent != update.agent || read.op > update.op) continue;
+        for (uint64_t rest = read.mask & update.mask; rest; rest &= rest - 1) {
+            const unsigned k = unsigned(std::countr_zero(rest));
+            if (!(read.lanes_at(k) & update.lanes_at(k))) continue;
+            checks_.insert(read.op);
+            break;
+        }
+    }
+}
+
 // Does the lane store in granule k what the last plain store has left there?
 bool GlobalShadow::same_value(const Touch &t, const GlobalLine &line, const GlobalRecord &now, unsigned granule,
                               unsigned lane) const {
@@ -308,20 +325,24 @@ uint64_t GlobalShadow::updates(const GlobalLine &line, const GlobalRecord &plain
 }
 
 uint64_t GlobalShadow::checked_later(const GlobalLine &line, const GlobalRecord &read) const {
-    return updates(line, read, true);
+    return checks_.count(read.op) ? updates(line, read, true) : 0;
 }
 
 uint64_t GlobalShadow::updated_before(const GlobalLine &line, const GlobalRecord &access) const {
     return access.flags & kGlobalStrong ? 0 : updates(line, access, false);
 }
 
-void GlobalShadow::settle_doubts() {
+void GlobalShadow::settle_doubts(bool ended) {
     std::vector<Doubt> doubts;
     doubts.swap(doubts_);
-    for (const Doubt &doubt : doubts) {
+    for (Doubt &doubt : doubts) {
         const GlobalLine &line = table_.lines()[doubt.line];
         const GlobalRecord &read = doubt.now.flags & kGlobalWrites ? doubt.then : doubt.now;
         if (checked_later(line, read) >> doubt.granule & 1) continue;
+        if (!ended && ++doubt.turns < kDoubted) {
+            doubts_.push_back(doubt);
+            continue;
+        }
         report(*doubt.warp, *doubt.op, HazardKind::global_race, line, doubt.granule, doubt.now, doubt.lane, doubt.then,
                doubt.by);
     }

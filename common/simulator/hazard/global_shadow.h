@@ -2,12 +2,14 @@
 // GlobalConflicts compares with other teams. Two accesses of one byte are a race if at least one writes, nothing orders
 // them, and they are not both strong; threads that store the same value do not race. A read through the non-coherent
 // cache of what the launch has written before is a hazard though the two be ordered. A plain read that is followed by
-// an atomic update of the same place by its own team counts as strong: a loop around atomicCAS begins so, and a look at
-// a maximum before atomicMax; what such a read brings is checked by the update.
+// an atomic update of the same place by its own thread counts as strong, and so does the same read by others of its
+// team: a loop around atomicCAS begins so, and a look at a maximum before atomicMax; what such a read brings is checked
+// by the update.
 #pragma once
 
 #include <cstdint>
 #include <span>
+#include <unordered_set>
 #include <vector>
 
 #include "core/warp.h"
@@ -31,9 +33,9 @@ class GlobalShadow {
     void access_range(Warp &, const Op &, unsigned flags, unsigned lane, uint64_t address, uint64_t bytes);
     // What the last access(), a plain store with values, has left in memory: host[l] is where lane l's address is.
     void stored(const uint64_t *host);
-    // Reports the races of plain reads and atomic updates that no update of the reader's has settled. When all that its
-    // threads did so far is known: at the end, and when the team has had its turn.
-    void settle_doubts();
+    // Reports the races of plain reads and atomic updates that no update of the reader's has settled: at the end, and
+    // when the team has had some turns since, in which the reader could come to its update.
+    void settle_doubts(bool ended);
     // Of a plain read in a line: the granules that the team updates atomically later in the program.
     uint64_t checked_later(const GlobalLine &, const GlobalRecord &) const;
     // Of a plain access in a line: the granules that the team has updated atomically before it, in the program's order.
@@ -76,6 +78,7 @@ class GlobalShadow {
     bool same_value(const Touch &, const GlobalLine &, const GlobalRecord &, unsigned granule, unsigned lane) const;
     void add(GlobalLine &, const GlobalRecord &);
     void check_noncoherent(const Touch &, const GlobalLine &, const GlobalRecord &);
+    void note_checks(const GlobalLine &, const GlobalRecord &update);
     void report(Warp &, const Op &, HazardKind, const GlobalLine &, unsigned granule, const GlobalRecord &now,
                 unsigned lane, const GlobalRecord &then, unsigned by);
     void access_lanes(const Touch &, const uint64_t *address, unsigned bytes, uint32_t exec);
@@ -89,6 +92,7 @@ class GlobalShadow {
         uint32_t line;
         unsigned granule, lane, by;
         GlobalRecord now, then;
+        unsigned turns = 0;  // that the team has had since
     };
     static constexpr size_t kMostDoubts = 256;
 
@@ -96,6 +100,7 @@ class GlobalShadow {
     uint64_t team_ = 0;
     uint32_t era_ = 0;
     std::vector<Doubt> doubts_;
+    std::unordered_set<uint32_t> checks_;  // ops of plain reads whose thread has updated the place after it
     unsigned warps_of_block_ = 1, granule_shift_ = 2;
     bool communicates_ = false;
     GridOrder order_;

@@ -263,7 +263,10 @@ Progress run(WarpContext &w, uint64_t slice, [[maybe_unused]] Watch *watch) {
                         BlockContext &block = *w.owner;
                         if (block.has_turn && block.turn_ops) {
                             --block.turn_ops;
-                            settled = budget = std::max(budget, kBehindOrdered);
+                            // By a schedule other than the default one it is over with the last of them, so that
+                            // others see what stands there then.
+                            const bool last = block.random && !block.turn_ops;
+                            settled = budget = last ? 0 : std::max(budget, kBehindOrdered);
                         }
                         if (polls) {
                             f->polls = 0;
