@@ -17,7 +17,7 @@ struct GlobalPlace {
 };
 
 std::string access_verb(const Program &, const GlobalPlace &);  // "write"
-std::string access_did(const GlobalPlace &);                    // "wrote"
+std::string access_did(const Program &, const GlobalPlace &);   // "wrote"
 
 // "byte 64 of the 4,096 bytes allocated at 0x..."
 std::string allocation_text(const GlobalMemory &, uint64_t address);
