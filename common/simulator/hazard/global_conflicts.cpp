@@ -104,8 +104,8 @@ void GlobalConflicts::check(GlobalShadow &team, const GlobalLine &mine, const Gl
             const auto updated = [&](const GlobalLine &line) {
                 return (line.granules[0] & granule) && (line.granules[kGlobalWrites] & granule);
             };
-            conflict = {{team.team(), now.op, now.flags, now.agent, lane},
-                        {then.team, then.op, then.flags, then.agent, by},
+            conflict = {{team.team(), now.op, now.flags, now.agent, lane, team.era(), now.stamp},
+                        {then.team, then.op, then.flags, then.agent, by, then.era, then.stamp},
                         (mine.key * kLineGranules + k) << (team.line_shift() - 6),
                         updated(mine) && updated(all),
                         same,

@@ -36,6 +36,7 @@ class GlobalConflicts {
         uint64_t team = 0;
         uint32_t op = 0;
         unsigned flags = 0, agent = 0, lane = 0;
+        uint32_t era = 0, stamp = 0;
     };
     struct Conflict {
         Side now, then;  // of the team that hands in, and of the one that has done so before

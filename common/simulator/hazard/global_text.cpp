@@ -129,11 +129,15 @@ std::string text_between_blocks(const Program &program, const GlobalMemory &memo
                "nothing orders the two. Both store the same value here, so that it does not matter which one "
                "comes last; a relaxed atomic store says so";
     text += "nothing orders the two blocks. ";
+    const std::string narrow =
+        has_narrow_fence(program) ? ". A __threadfence_block() orders nothing for other blocks" : "";
     const bool strong_then = then.flags & kGlobalStrong, strong_now = now.flags & kGlobalStrong;
     const bool writes_both = now.flags & then.flags & kGlobalWrites;
-    const OpClass did_it = program.ops[then.op].cls;
-    const bool copied = did_it == OpClass::bulk_copy || did_it == OpClass::tensor_copy;
-    if (both.communicates && copied && !(now.flags & kGlobalWrites))
+    const auto copied = [&](const GlobalPlace &place) {
+        const OpClass cls = program.ops[place.op].cls;
+        return cls == OpClass::bulk_copy || cls == OpClass::tensor_copy;
+    };
+    if (both.communicates && copied(then) && !(now.flags & kGlobalWrites))
         return text +
                "The thread that issued the copy must wait until it has written, by cp.async.bulk.wait_group without "
                ".read, and release after that (__threadfence(), then the flag or counter); the reading block needs an "
@@ -143,6 +147,13 @@ std::string text_between_blocks(const Program &program, const GlobalMemory &memo
             return text + "The access at " + where(program, place.op) +
                    " is atomic for its own block only (atomicAdd_block() and the like, cuda::thread_scope_block, .cta): "
                    "give it the device's scope";
+    const bool plain_write = (now.flags & kGlobalWrites && !strong_now && strong_then) ||
+                             (then.flags & kGlobalWrites && !strong_then && strong_now);
+    if (plain_write && !copied(now) && !copied(then))
+        return text +
+               "One side is atomic or volatile, and the other is a plain write. What sets a flag or gives back a lock "
+               "must be such an access, too (volatile, atomicExch(), cuda::atomic_ref); what prepares the place for "
+               "others belongs into an earlier launch";
     if (!strong_now && strong_then && !(now.flags & kGlobalWrites))
         return text +
                "A plain read may see an old value, and the compiler may read it once for a whole loop: read it by "
@@ -156,11 +167,17 @@ std::string text_between_blocks(const Program &program, const GlobalMemory &memo
                                   : "");
     if (writes_both)
         return text + "Which value stays is chance: give each block a place of its own, or use an atomic operation";
+    if (both.communicates && both.released)
+        return text +
+               "The write has been released (a fence, then a flag or counter). The reading block needs an acquire "
+               "before it: a fence after it has seen the flag. So does a block that passes the news on, between what "
+               "it has seen and the flag that it sets" +
+               narrow;
     if (both.communicates)
         return text +
                "The writing block needs a release after it (__threadfence(), then the flag or counter), and the "
                "reading one an acquire before it; or another launch for what reads" +
-               (has_narrow_fence(program) ? ". A __threadfence_block() orders nothing for other blocks" : "");
+               narrow;
     return text +
            "Blocks of one launch run in any order: what reads belongs into another launch, or behind a flag or "
            "counter with __threadfence()";

@@ -35,6 +35,7 @@ struct TwoBlocks {
     bool same_value = false;           // both store the same
     bool noncoherent = false;          // a read through the non-coherent cache: that they are ordered does not help
     bool communicates = false;         // the kernel has flags or atomics by which its blocks could be ordered
+    bool released = false;             // the write is, at some flag or counter
 };
 std::string text_between_blocks(const Program &, const GlobalMemory &, const TwoBlocks &, uint64_t address);
 

@@ -64,9 +64,9 @@ KERNEL(atomics_of_one_block) {  // .cta orders nothing between blocks
 KERNEL(atomic_here_plain_there) {
     PLACE
     if (t) return;
-    if (b < 4) atomicAdd(out, 1);  //! atomic_here_plain_there global_race: nothing orders the two blocks
+    if (b < 4) atomicAdd(out, 1);  //! atomic_here_plain_there global_race: nothing orders the two blocks | the other is a plain write
     else if constexpr (mended) atomicAdd(out, 2);
-    else out[0] = 2;  //! atomic_here_plain_there global_race: nothing orders the two blocks
+    else out[0] = 2;  //! atomic_here_plain_there global_race: nothing orders the two blocks | the other is a plain write
 }
 
 // ---- tiles that overlap ----
@@ -276,7 +276,7 @@ KERNEL(flag_not_acquired) {
     } else {
         while (VOLATILE(flags) == 0) {}
         if constexpr (mended) FENCE();
-        out[b] = out[0];  //! flag_not_acquired global_race: an acquire before it
+        out[b] = out[0];  //! flag_not_acquired global_race: an acquire before it | The write has been released
     }
 }
 
@@ -395,11 +395,11 @@ KERNEL(lock_without_fences) {
 KERNEL(unlocked_by_a_plain_store) {
     PLACE
     if (t) return;
-    while (atomicCAS(flags, 0, 1) != 0) {}  //! unlocked_by_a_plain_store global_race: nothing orders the two blocks
+    while (atomicCAS(flags, 0, 1) != 0) {}  //! unlocked_by_a_plain_store global_race: nothing orders the two blocks | the other is a plain write
     FENCE();
     out[0] = out[0] + b;  //~ unlocked_by_a_plain_store
     FENCE();
-    if constexpr (mended) atomicExch(flags, 0); else *flags = 0;  //! unlocked_by_a_plain_store global_race: nothing orders the two blocks
+    if constexpr (mended) atomicExch(flags, 0); else *flags = 0;  //! unlocked_by_a_plain_store global_race: nothing orders the two blocks | the other is a plain write
 }
 
 // ---- threads of one block ----
