@@ -107,7 +107,9 @@ def test_threads_that_wait_by_the_clock(ptx, env):
     assert "blocks 0 to 2, warps 0 to 1, all lanes: ld.volatile.global" in found["message"]
     assert (ends(ptx, "naps_in_shared", 1, 64, [zeros(), 1], env) == 1).all()
     found = stuck(ptx, "naps_in_shared", 1, 64, [zeros(), 0], env)
-    assert found["line"] == line_of("// napping in shared memory") and "warp 1, all lanes: ld.volatile" in found["message"]
+    assert (
+        found["line"] == line_of("// napping in shared memory") and "warp 1, all lanes: ld.volatile" in found["message"]
+    )
 
 
 @pytest.mark.parametrize("env", ENVIRONMENTS)

@@ -22,8 +22,8 @@ namespace warpsim {
 
 class GlobalShadow {
   public:
-    // granule: bytes, a power of two up to 16, that all accesses are multiples of. Clocks: of the team.
-    void start(Clocks &, uint64_t team, unsigned warps_of_block, unsigned granule, bool communicates);
+    // Clocks: of the team.
+    void start(Clocks &, uint64_t team, unsigned warps_of_block, const Program &);
 
     // One instruction, before it moves data: lane l of exec touches `bytes` bytes from device address[l] on. Reports
     // through report_hazard. values: of a plain store, for the comparison of lanes; may be null.
@@ -36,8 +36,12 @@ class GlobalShadow {
     // Reports the races of plain reads and atomic updates that no update of the reader's has settled: at the end, and
     // when the team has had some turns since, in which the reader could come to its update.
     void settle_doubts(bool ended);
-    // Of a plain read in a line: the granules that the team updates atomically later in the program.
-    uint64_t checked_later(const GlobalLine &, const GlobalRecord &) const;
+    // Of a plain read in a line: the granules that the team updates atomically.
+    uint64_t updated(const GlobalLine &, const GlobalRecord &) const;
+    // Is it a plain read by which threads of the team have looked at what they then updated?
+    bool is_look(uint32_t op) const { return !looks_.empty() && looks_.count(source_of(op)); }
+    // A number for the place in the source: the copies of an instruction in an unrolled loop have the same.
+    uint64_t source_of(uint32_t op) const;
     // Of a plain access in a line: the granules that the team has updated atomically before it, in the program's order.
     uint64_t updated_before(const GlobalLine &, const GlobalRecord &) const;
     // Memory that malloc has just returned is nobody's.
@@ -71,14 +75,15 @@ class GlobalShadow {
 
   private:
     struct Touch;
-    uint64_t updates(const GlobalLine &, const GlobalRecord &, bool later) const;
+    template <class Counts>
+    uint64_t updates(const GlobalLine &, const GlobalRecord &, Counts) const;
     uint32_t touch(const Touch &, uint64_t key, const GlobalRecord &);
     void touch_range(const Touch &, uint64_t address, uint64_t bytes, GlobalRecord);
     void check(const Touch &, const GlobalLine &, const GlobalRecord &);
     bool same_value(const Touch &, const GlobalLine &, const GlobalRecord &, unsigned granule, unsigned lane) const;
     void add(GlobalLine &, const GlobalRecord &);
     void check_noncoherent(const Touch &, const GlobalLine &, const GlobalRecord &);
-    void note_checks(const GlobalLine &, const GlobalRecord &update);
+    void note_looks(const GlobalLine &, const GlobalRecord &update);
     void report(Warp &, const Op &, HazardKind, const GlobalLine &, unsigned granule, const GlobalRecord &now,
                 unsigned lane, const GlobalRecord &then, unsigned by);
     void access_lanes(const Touch &, const uint64_t *address, unsigned bytes, uint32_t exec);
@@ -97,10 +102,11 @@ class GlobalShadow {
     static constexpr size_t kMostDoubts = 256;
 
     Clocks *clocks_ = nullptr;
+    const Program *program_ = nullptr;
     uint64_t team_ = 0;
     uint32_t era_ = 0;
     std::vector<Doubt> doubts_;
-    std::unordered_set<uint32_t> checks_;  // ops of plain reads whose thread has updated the place after it
+    std::unordered_set<uint64_t> looks_;  // sources of plain reads whose thread has updated the place after it
     unsigned warps_of_block_ = 1, granule_shift_ = 2;
     bool communicates_ = false;
     GridOrder order_;

@@ -145,7 +145,8 @@ std::string text_between_blocks(const Program &program, const GlobalMemory &memo
     for (const GlobalPlace &place : {now, then})
         if (is_narrow(program, place))
             return text + "The access at " + where(program, place.op) +
-                   " is atomic for its own block only (atomicAdd_block() and the like, cuda::thread_scope_block, .cta): "
+                   " is atomic for its own block only (atomicAdd_block() and the like, cuda::thread_scope_block, "
+                   ".cta): "
                    "give it the device's scope";
     const bool plain_write = (now.flags & kGlobalWrites && !strong_now && strong_then) ||
                              (then.flags & kGlobalWrites && !strong_then && strong_now);

@@ -174,9 +174,7 @@ void follow_global_memory(BlockContext &first, LaunchShared &launch, uint64_t te
         b->shadow->bind(b->threads);
         b->global_shadow = first.own_global_shadow.get();
     }
-    const Program &program = *launch.program;
-    first.global_shadow->start(first.shadow->clocks(), launch.config->first_team + team, first.warps,
-                               program.global_granule, program.communicates);
+    first.global_shadow->start(first.shadow->clocks(), launch.config->first_team + team, first.warps, *launch.program);
     if (launch.config->overtakes) first.global_shadow->watch_early();
 }
 

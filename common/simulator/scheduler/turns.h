@@ -68,8 +68,8 @@ class Turns {
     uint64_t same_ = 0, patience_ = 0;  // turns since a block was last admitted or over; how many before a look
     bool may_pause_ = false;
     Pause pause_ = Pause::none;
-    unsigned looks_ = 0;   // in a row that found nothing out
-    unsigned timed_ = 0;   // pauses in a row in which nothing but clocks moved
+    unsigned looks_ = 0;  // in a row that found nothing out
+    unsigned timed_ = 0;  // pauses in a row in which nothing but clocks moved
     std::map<uint64_t, Seen> seen_;
     std::mutex mutex_;
     std::condition_variable work_;

@@ -439,6 +439,16 @@ KERNEL(summed_while_others_add) {  // in the branch that stands first in the mac
     if (t >= 32) sums[64 + t] = sums[t % 16];  //! summed_while_others_add global_race: nothing orders the two
 }
 
+KERNEL(sum_read_behind_each_addition) {  // unrolled, so that each read has additions of its thread behind it
+    PLACE
+    unsigned *sum = out + b * 128;
+    for (unsigned k = 0; k < 4; ++k) {
+        atomicAdd(sum, in[i] + k);  //! sum_read_behind_each_addition global_race: nothing orders the two
+        if constexpr (mended) __syncthreads();
+        if (k == 3 || !mended) sum[64 + t] = *sum;  //! sum_read_behind_each_addition global_race: nothing orders the two
+    }
+}
+
 KERNEL(passed_back_without_a_fence) {  // what the block wrote comes back to it by another block
     PLACE
     if (b == 0 && t < 32) {
@@ -534,6 +544,7 @@ const Case cases[] = {
     CASE(warp_barrier_missing),
     CASE(barrier_missing_before_the_next_write),
     CASE(summed_while_others_add),
+    CASE(sum_read_behind_each_addition),
     CASE(passed_back_without_a_fence),
     CASE(freed_while_others_read),
     CASE(lanes_store_to_one_place),
