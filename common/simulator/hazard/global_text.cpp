@@ -148,13 +148,13 @@ std::string text_between_blocks(const Program &program, const GlobalMemory &memo
                    " is atomic for its own block only (atomicAdd_block() and the like, cuda::thread_scope_block, "
                    ".cta): "
                    "give it the device's scope";
-    const bool plain_write = (now.flags & kGlobalWrites && !strong_now && strong_then) ||
-                             (then.flags & kGlobalWrites && !strong_then && strong_now);
+    const bool plain_write =
+        !writes_both && (now.flags & kGlobalWrites ? !strong_now && strong_then : strong_now && !strong_then);
     if (plain_write && !copied(now) && !copied(then))
         return text +
-               "One side is atomic or volatile, and the other is a plain write. What sets a flag or gives back a lock "
-               "must be such an access, too (volatile, atomicExch(), cuda::atomic_ref); what prepares the place for "
-               "others belongs into an earlier launch";
+               "One side reads by an atomic or volatile access, and the other is a plain write. A flag must be written "
+               "by such an access, too (volatile, atomicExch(), cuda::atomic_ref); data needs a release after the "
+               "write and an acquire before the read";
     if (!strong_now && strong_then && !(now.flags & kGlobalWrites))
         return text +
                "A plain read may see an old value, and the compiler may read it once for a whole loop: read it by "

@@ -64,9 +64,9 @@ KERNEL(atomics_of_one_block) {  // .cta orders nothing between blocks
 KERNEL(atomic_here_plain_there) {
     PLACE
     if (t) return;
-    if (b < 4) atomicAdd(out, 1);  //! atomic_here_plain_there global_race: nothing orders the two blocks | the other is a plain write
+    if (b < 4) atomicAdd(out, 1);  //! atomic_here_plain_there global_race: nothing orders the two blocks
     else if constexpr (mended) atomicAdd(out, 2);
-    else out[0] = 2;  //! atomic_here_plain_there global_race: nothing orders the two blocks | the other is a plain write
+    else out[0] = 2;  //! atomic_here_plain_there global_race: nothing orders the two blocks
 }
 
 // ---- tiles that overlap ----
@@ -395,11 +395,11 @@ KERNEL(lock_without_fences) {
 KERNEL(unlocked_by_a_plain_store) {
     PLACE
     if (t) return;
-    while (atomicCAS(flags, 0, 1) != 0) {}  //! unlocked_by_a_plain_store global_race: nothing orders the two blocks | the other is a plain write
+    while (atomicCAS(flags, 0, 1) != 0) {}  //! unlocked_by_a_plain_store global_race: nothing orders the two blocks
     FENCE();
     out[0] = out[0] + b;  //~ unlocked_by_a_plain_store
     FENCE();
-    if constexpr (mended) atomicExch(flags, 0); else *flags = 0;  //! unlocked_by_a_plain_store global_race: nothing orders the two blocks | the other is a plain write
+    if constexpr (mended) atomicExch(flags, 0); else *flags = 0;  //! unlocked_by_a_plain_store global_race: nothing orders the two blocks
 }
 
 // ---- threads of one block ----
