@@ -218,6 +218,50 @@ int main(int, char **argv) {
 """
 
 
+BY_THE_CLOCK = r"""
+#include <cstdio>
+__global__ void wait(volatile unsigned *p) {
+    const long long begin = clock64();
+    while (p[0] == 0) {
+        if (clock64() - begin > 1ll << 36) {
+            p[1] = 99;
+            return;
+        }
+        __nanosleep(100);
+    }
+    __threadfence();
+    p[1] = p[2];
+}
+__global__ void tell(volatile unsigned *p) {
+    p[2] = 7;
+    __threadfence();
+    p[0] = 1;
+}
+int main(int, char **argv) {
+    unsigned *p, seen = 0;
+    cudaStream_t waits, tells;
+    cudaStreamCreateWithFlags(&waits, cudaStreamNonBlocking);
+    cudaStreamCreateWithFlags(&tells, cudaStreamNonBlocking);
+    cudaMalloc(&p, 64);
+    cudaMemset(p, 0, 64);
+    cudaDeviceSynchronize();
+    wait<<<1, 1, 0, waits>>>(p);
+    for (int i = 0; i < argv[1][0] - '0'; ++i) cudaStreamQuery(waits);
+    if (argv[2][0] == '1') tell<<<1, 1, 0, tells>>>(p);
+    while (cudaStreamQuery(waits) == cudaErrorNotReady) {
+    }
+    cudaMemcpy(&seen, p + 1, 4, cudaMemcpyDeviceToHost);
+    std::printf("%u\n", seen);
+}
+"""
+
+
+@pytest.mark.parametrize("queries", [0, 3])
+def test_a_kernel_that_gives_up_by_the_clock_lets_other_streams_come_first(queries):
+    for tells, seen in [(1, "7\n"), (0, "99\n")]:
+        assert run_program(BY_THE_CLOCK, [queries, tells], report=True).check().stdout == seen
+
+
 def test_a_latch_that_one_block_does_not_come_to():
     assert run_program(LATCH, [9], report=True).check().stdout == "cudaSuccess\n"
     (hazard,) = run_program(LATCH, [2], report=True).hazards

@@ -17,10 +17,10 @@ namespace {
 constexpr uint64_t kTaking = 64;
 // A block that has had so many turns counts as one that spins, whatever it does: it may wait for any other.
 constexpr uint32_t kManyTurns = 64;
-constexpr uint64_t kSameTurns = 8;    // of each block, none of which ends, before it is looked at whether they go on
-constexpr unsigned kManyLooks = 4;    // at blocks that go on and never end, before other launches come first
-constexpr unsigned kTimedPauses = 2;  // of blocks that wait by the clock, before much time passes for them
-constexpr unsigned kPatience = 2000;  // looks for work before a host thread goes to sleep
+constexpr uint64_t kSameTurns = 8;     // of each block, none of which ends, before it is looked at whether they go on
+constexpr unsigned kManyLooks = 4;     // at blocks that go on and never end, before other launches come first
+constexpr unsigned kTimedPauses = 16;  // of blocks that wait by the clock, before much time passes for them
+constexpr unsigned kPatience = 2000;   // looks for work before a host thread goes to sleep
 
 }  // namespace
 
@@ -121,7 +121,7 @@ void Turns::pass_on(Place &place, bool over) {
     queue_.pop_front();
     ++same_;
     if (over) {
-        same_ = patience_ = looks_ = 0;
+        same_ = patience_ = looks_ = timed_ = 0;
         if (place.block->late_stores && !place.block->late_stores->empty())
             left_.push_back(std::move(place.block->own_late_stores));
         free_.push_back(std::move(place.block));
