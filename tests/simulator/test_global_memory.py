@@ -80,8 +80,8 @@ int main(int, char **argv) {
 
 @pytest.mark.long
 @pytest.mark.simulator_only
-def test_by_a_seed_blocks_see_what_stands_between_two_ordered_accesses():
-    for seed in range(1, 7):
+def test_by_an_odd_seed_blocks_see_what_stands_between_two_ordered_accesses():
+    for seed in (1, 3, 5, 7):
         env = {"WARPSIM_SCHEDULE": seed}
         assert run_program(LOOK_BACK, [1], env=env, report=True).check().hazards == [], seed
         (hazard,) = run_program(LOOK_BACK, [0], env=env, report=True).hazards

@@ -263,9 +263,9 @@ Progress run(WarpContext &w, uint64_t slice, [[maybe_unused]] Watch *watch) {
                         BlockContext &block = *w.owner;
                         if (block.has_turn && block.turn_ops) {
                             --block.turn_ops;
-                            // By a schedule other than the default one it is over with the last of them, so that
-                            // others see what stands there then.
-                            const bool last = block.random && !block.turn_ops;
+                            // By an odd seed it is over with the last of them, so that others see what stands there
+                            // then. By an even one turns are long: some mistakes need that others wait for long.
+                            const bool last = !block.turn_ops && w.worker->launch->options->schedule_seed % 2;
                             settled = budget = last ? 0 : std::max(budget, kBehindOrdered);
                         }
                         if (polls) {
