@@ -4,7 +4,6 @@ Nothing here shares code or method with the simulator: values are Fractions, and
 """
 
 import math
-import struct
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -249,10 +248,6 @@ def to_float(bits, name):
     if value == NAN:
         return math.nan
     return math.copysign(math.inf if value == INF else float(value), -1 if sign else 1)
-
-
-def float_bits(value):
-    return struct.unpack("<I", struct.pack("<f", value))[0]
 
 
 # ---- integers ----

@@ -99,6 +99,20 @@ def test_who_gives_up_goes_on(ptx, env):
 
 
 @pytest.mark.parametrize("env", ENVIRONMENTS)
+def test_threads_that_wait_by_the_clock(ptx, env):
+    assert (ends(ptx, "gives_up_after_minutes", 3, 64, [zeros()], env)[2:5] == 7).all()
+    ends(ptx, "naps", 3, 64, [zeros(), 1], env)
+    found = stuck(ptx, "naps", 3, 64, [zeros(), 0], env)
+    assert "reads 0 again and again" in found["message"]
+    assert "blocks 0 to 2, warps 0 to 1, all lanes: ld.volatile.global" in found["message"]
+    assert (ends(ptx, "naps_in_shared", 1, 64, [zeros(), 1], env) == 1).all()
+    found = stuck(ptx, "naps_in_shared", 1, 64, [zeros(), 0], env)
+    assert (
+        found["line"] == line_of("// napping in shared memory") and "warp 1, all lanes: ld.volatile" in found["message"]
+    )
+
+
+@pytest.mark.parametrize("env", ENVIRONMENTS)
 @pytest.mark.parametrize(
     "kernel, line",
     [
@@ -186,6 +200,74 @@ def test_a_loop_that_reads_nothing(ptx):
     assert "lane 0: a loop at kernels.cu:" in found["message"] and "runs for ever" in found["message"]
 
 
+LATCH = r"""
+#include <cuda/latch>
+#include <cstdio>
+using Latch = cuda::latch<cuda::thread_scope_device>;
+__global__ void meet(Latch *latch, int stays_away) {
+    if (threadIdx.x == 0 && int(blockIdx.x) != stays_away) latch->arrive_and_wait();
+}
+int main(int, char **argv) {
+    const Latch four(4);
+    Latch *latch;
+    cudaMalloc(&latch, sizeof four);
+    cudaMemcpy(static_cast<void *>(latch), &four, sizeof four, cudaMemcpyHostToDevice);
+    meet<<<4, 32>>>(latch, argv[1][0] - '0');
+    std::printf("%s\n", cudaGetErrorName(cudaDeviceSynchronize()));
+}
+"""
+
+
+BY_THE_CLOCK = r"""
+#include <cstdio>
+__global__ void wait(volatile unsigned *p) {
+    const long long begin = clock64();
+    while (p[0] == 0) {
+        if (clock64() - begin > 1ll << 36) {
+            p[1] = 99;
+            return;
+        }
+        __nanosleep(100);
+    }
+    __threadfence();
+    p[1] = p[2];
+}
+__global__ void tell(volatile unsigned *p) {
+    p[2] = 7;
+    __threadfence();
+    p[0] = 1;
+}
+int main(int, char **argv) {
+    unsigned *p, seen = 0;
+    cudaStream_t waits, tells;
+    cudaStreamCreateWithFlags(&waits, cudaStreamNonBlocking);
+    cudaStreamCreateWithFlags(&tells, cudaStreamNonBlocking);
+    cudaMalloc(&p, 64);
+    cudaMemset(p, 0, 64);
+    cudaDeviceSynchronize();
+    wait<<<1, 1, 0, waits>>>(p);
+    for (int i = 0; i < argv[1][0] - '0'; ++i) cudaStreamQuery(waits);
+    if (argv[2][0] == '1') tell<<<1, 1, 0, tells>>>(p);
+    while (cudaStreamQuery(waits) == cudaErrorNotReady) {
+    }
+    cudaMemcpy(&seen, p + 1, 4, cudaMemcpyDeviceToHost);
+    std::printf("%u\n", seen);
+}
+"""
+
+
+@pytest.mark.parametrize("queries", [0, 3])
+def test_a_kernel_that_gives_up_by_the_clock_lets_other_streams_come_first(queries):
+    for tells, seen in [(1, "7\n"), (0, "99\n")]:
+        assert run_program(BY_THE_CLOCK, [queries, tells], report=True).check().stdout == seen
+
+
+def test_a_latch_that_one_block_does_not_come_to():
+    assert run_program(LATCH, [9], report=True).check().stdout == "cudaSuccess\n"
+    (hazard,) = run_program(LATCH, [2], report=True).hazards
+    assert hazard["kind"] == "deadlock" and "blocks 0 to 1 and 3, warp 0, lane 0: ld." in hazard["message"]
+
+
 HOST = r"""
 #include <chrono>
 #include <thread>
@@ -234,6 +316,14 @@ def test_a_phase_that_nobody_completes(ptx, env):
     found = stuck(ptx, "waits_for_phase", 1, 64, [zeros(), 0], env)
     assert "warp 0, all lanes: mbarrier.try_wait" in found["message"]
     assert "warp 1, all lanes: ld.volatile.global" in found["message"]
+
+
+@pytest.mark.parametrize("env", ENVIRONMENTS)
+def test_who_asks_for_a_phase_again_and_again(ptx, env):
+    assert (ends(ptx, "asks_for_phase", 1, 64, [zeros(), 1], env) == 1).all()
+    found = stuck(ptx, "asks_for_phase", 1, 64, [zeros(), 0], env)
+    assert "warps 0 to 1, all lanes: mbarrier.test_wait" in found["message"]
+    assert "phase 0 of the mbarrier" in found["message"] and "1 arrival outstanding" in found["message"]
 
 
 @pytest.mark.parametrize("env", ENVIRONMENTS)

@@ -45,6 +45,49 @@ def test_reports_do_not_depend_on_host_threads(name, hazards):
     check_host_threads(FAULTS, name, {"WARPSIM_HAZARDS": hazards}, ARCHITECTURE)
 
 
+# Tiles add up those before them: an aggregate is looked at only where the tile's sum is not there yet.
+LOOK_BACK = r"""
+#include <cuda/atomic>
+#include <cstdio>
+using Flag = cuda::atomic_ref<unsigned, cuda::thread_scope_device>;
+__global__ void look_back(unsigned *turn, unsigned *flags, unsigned *sums, unsigned *all, bool released) {
+    if (threadIdx.x) return;
+    const unsigned tile = atomicAdd(turn, 1);
+    unsigned before = 0;
+    sums[tile] = tile + 1;
+    Flag(flags[tile]).store(1, released ? cuda::memory_order_release : cuda::memory_order_relaxed);
+    for (unsigned k = tile; k-- > 0;) {
+        unsigned flag;
+        while ((flag = Flag(flags[k]).load(cuda::memory_order_acquire)) == 0) {}
+        before += flag == 2 ? all[k] : sums[k];
+        if (flag == 2) break;
+    }
+    all[tile] = before + tile + 1;
+    Flag(flags[tile]).store(2, cuda::memory_order_release);
+}
+int main(int, char **argv) {
+    unsigned *memory, all[64];
+    cudaMalloc(&memory, 4 * sizeof all);
+    cudaMemset(memory, 0, 4 * sizeof all);
+    look_back<<<32, 32>>>(memory + 192, memory, memory + 64, memory + 128, argv[1][0] == '1');
+    const cudaError_t error = cudaMemcpy(all, memory + 128, sizeof all, cudaMemcpyDeviceToHost);
+    for (unsigned k = 0; !error && k < 32; ++k)
+        if (all[k] != (k + 1) * (k + 2) / 2) return std::printf("tile %u: %u\n", k, all[k]), 1;
+    std::printf("%s\n", cudaGetErrorName(error));
+}
+"""
+
+
+@pytest.mark.long
+@pytest.mark.simulator_only
+def test_by_an_odd_seed_blocks_see_what_stands_between_two_ordered_accesses():
+    for seed in (1, 3, 5, 7):
+        env = {"WARPSIM_SCHEDULE": seed}
+        assert run_program(LOOK_BACK, [1], env=env, report=True).check().hazards == [], seed
+        (hazard,) = run_program(LOOK_BACK, [0], env=env, report=True).hazards
+        assert hazard["kind"] == "global_race" and hazard["line"] in (9, 14), seed
+
+
 # Stores that other blocks see late: by another schedule than the default one.
 
 LATE = FOLDER / "late.cu"

@@ -74,11 +74,12 @@ class DeviceHeap {
         return 0;
     }
 
-    // False: not the address of a live piece.
-    bool release(uint64_t address) {
+    // The piece's bytes; 0: not the address of a live one.
+    uint64_t release(uint64_t address) {
         const auto found = used_.find(address);
-        if (found == used_.end()) return false;
-        uint64_t bytes = found->second;
+        if (found == used_.end()) return 0;
+        const uint64_t released = found->second;
+        uint64_t bytes = released;
         used_.erase(found);
         auto next = free_.lower_bound(address);
         if (next != free_.end() && next->first == address + bytes) {
@@ -89,11 +90,11 @@ class DeviceHeap {
             const auto previous = std::prev(next);
             if (previous->first + previous->second == address) {
                 previous->second += bytes;
-                return true;
+                return released;
             }
         }
         free_[address] = bytes;
-        return true;
+        return released;
     }
 
   private:

@@ -70,10 +70,13 @@ void run_malloc(Warp &w, const Op &op) {
 void run_free(Warp &w, const Op &op) {
     for_each_lane(w, [&](unsigned lane) {
         const uint64_t address = argument<uint64_t>(w, op, lane, 0);
-        if (address && !w.block->program->module->heap->release(address)) {
-            report_hazard(w, op, HazardKind::invalid_address, int(lane), address,
-                          "free of an address that malloc did not return, or that was freed already");
-        }
+        if (!address) return;
+        const uint64_t bytes = w.block->program->module->heap->release(address);
+        if (!bytes)
+            return report_hazard(w, op, HazardKind::invalid_address, int(lane), address,
+                                 "free of an address that malloc did not return, or that was freed already");
+        // Nobody may use it any more, as if all of it were written.
+        if (w.block->global_shadow) w.block->global_shadow->access_range(w, op, kGlobalWrites, lane, address, bytes);
     });
 }
 

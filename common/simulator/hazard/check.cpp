@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "core/names.h"
+#include "core/op_formats.h"
 #include "core/program.h"
 #include "hazard/shared_shadow_impl.h"
 
@@ -17,6 +18,10 @@ const char *verb(const Op &op, bool reads, bool writes) {
     if (op.cls == OpClass::ldmatrix) return "ldmatrix";
     if (op.cls == OpClass::tensor) return "wgmma's read";
     return reads && writes ? "atomic update" : writes ? "write" : "read";
+}
+
+bool is_plain_load(const Op &op) {
+    return (op.cls == OpClass::load_shared || op.cls == OpClass::load_generic) && !(op.extra & kStrong);
 }
 
 }  // namespace
@@ -171,6 +176,12 @@ void SharedShadow::Impl::report_race(const Instruction &i, unsigned lane, uint32
         text += std::string(other.did) + " at " + there + ": nothing orders the two. " + order_text(i, lane, other);
         if (i.op.extra & program.ops[other.op].extra & kLockstep)
             text += ". volatile makes the compiler keep both accesses; it makes no lane wait for another";
+        const Op &theirs = program.ops[other.op];
+        if ((i.op.cls == OpClass::atomic && is_plain_load(theirs)) ||
+            (theirs.cls == OpClass::atomic && is_plain_load(i.op)))
+            text +=
+                ". A read that only decides whether to update the place, as at the start of a loop around "
+                "atomicCAS, needs no order if it is volatile or atomic";
     }
     report(i.warp, i.op, HazardKind::shared_race, lane, granule << shift, std::move(text));
 }

@@ -289,6 +289,22 @@ void Clocks::release(unsigned warp, uint32_t lanes, Shared &place) {
     stamp_[warp] = ++now_;
 }
 
+bool Clocks::know(unsigned warp, uint32_t lanes, const Vector &stamps) const {
+    const Vector *looked_at = nullptr;
+    for (uint32_t rest = lanes; rest; rest &= rest - 1) {
+        const unsigned thread = warp * kLanes + unsigned(std::countr_zero(rest));
+        const Vector *more = more_[thread].get();
+        if (rest != lanes && more == looked_at) continue;  // most lanes share one vector
+        looked_at = more;
+        for (size_t i = 0; i < stamps.size(); ++i) {
+            const bool itself = i == thread && lanes == 1u << thread % kLanes;
+            const uint32_t known_so_far = std::max(known(warp, unsigned(i / kLanes)), more ? (*more)[i] : 0);
+            if (stamps[i] > known_so_far && !itself) return false;
+        }
+    }
+    return true;
+}
+
 void Clocks::acquire(unsigned warp, uint32_t lanes, const Shared &place) {
     if (!place) return;
     for (uint32_t left = lanes; left;) {  // those that know the same together

@@ -67,6 +67,7 @@ class Clocks {
     // Lanes of a warp release what they know and did to `place`; acquire what was released there.
     void release(unsigned warp, uint32_t lanes, Shared &place);
     void acquire(unsigned warp, uint32_t lanes, const Shared &place);
+    bool know(unsigned warp, uint32_t lanes, const Vector &) const;  // all of it already
     // The same of arrivals and waits that are .relaxed: releases what the lanes' last fences cover; acquires at their
     // next fence.
     void release_fenced(unsigned warp, uint32_t lanes, Shared &place);

@@ -48,7 +48,7 @@ void Footprint::add_op(const Program &program, uint64_t begin, uint64_t end, uns
         const GlobalPlace place{op, flags, 0, 0};
         const ptx::SourceLocation source = program.debug[op].source;
         const std::string at = " at " + where(program, op);
-        Access access{access_verb(program, place) + at, access_did(place) + at, {}, 0, 0};
+        Access access{access_verb(program, place) + at, access_did(program, place) + at, {}, 0, 0};
         if (source.line) access.file = file_name(program, source);
         if (!access.file.empty()) access.line = source.line;
         accesses_.push_back(std::move(access));

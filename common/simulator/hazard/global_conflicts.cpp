@@ -21,8 +21,9 @@ constexpr unsigned kMostReaders = 8;  // teams that are kept for a line that nob
 // atomic update checks later counts as strong.
 void GlobalConflicts::add_as_seen(const GlobalShadow &team, const GlobalLine &mine, GlobalRecord record) {
     if (record.flags & kGlobalTeam) record.flags &= kGlobalWrites;
-    const uint64_t checked = is_plain_read(record.flags) ? team.checked_later(mine, record) : 0;
-    if (checked) checked_.insert(record.op);
+    const bool is_look = is_plain_read(record.flags) && team.is_look(record.op);
+    const uint64_t checked = is_look ? team.updated(mine, record) : 0;
+    if (is_look) looks_.insert(team.source_of(record.op));
     if (!record.is_new) return;
     if (checked) {
         GlobalRecord strong = record;
@@ -72,8 +73,8 @@ bool GlobalConflicts::looked_since(uint64_t team, const Record &then) const {
 }
 
 // A look before an update, which this team did not make since it saw that it need not.
-bool GlobalConflicts::is_checked(const GlobalRecord &read, const GlobalRecord &other) const {
-    return is_plain_read(read.flags) && (other.flags & kGlobalUpdate) && checked_.count(read.op);
+bool GlobalConflicts::is_look(const GlobalShadow &team, const GlobalRecord &read, const GlobalRecord &other) const {
+    return is_plain_read(read.flags) && (other.flags & kGlobalUpdate) && looks_.count(team.source_of(read.op));
 }
 
 void GlobalConflicts::check(GlobalShadow &team, const GlobalLine &mine, const GlobalLine &all, const GlobalRecord &now,
@@ -94,7 +95,7 @@ void GlobalConflicts::check(GlobalShadow &team, const GlobalLine &mine, const Gl
             if (!noncoherent) {
                 if (ordered(team, now, lane, known, then, by)) continue;
                 if ((then.flags & kGlobalUpdate) && (team.updated_before(mine, now) >> k & 1)) continue;
-                if (is_checked(now, then) || is_checked(then, now)) continue;
+                if (is_look(team, now, then) || is_look(team, then, now)) continue;
                 if (is_plain_read(then.flags) && looked_since(team.team(), then)) continue;
             }
             const bool plain = !((flags | then.flags) & kGlobalStrong);
@@ -104,8 +105,8 @@ void GlobalConflicts::check(GlobalShadow &team, const GlobalLine &mine, const Gl
             const auto updated = [&](const GlobalLine &line) {
                 return (line.granules[0] & granule) && (line.granules[kGlobalWrites] & granule);
             };
-            conflict = {{team.team(), now.op, now.flags, now.agent, lane},
-                        {then.team, then.op, then.flags, then.agent, by},
+            conflict = {{team.team(), now.op, now.flags, now.agent, lane, team.era(), now.stamp},
+                        {then.team, then.op, then.flags, then.agent, by, then.era, then.stamp},
                         (mine.key * kLineGranules + k) << (team.line_shift() - 6),
                         updated(mine) && updated(all),
                         same,

@@ -36,6 +36,7 @@ class GlobalConflicts {
         uint64_t team = 0;
         uint32_t op = 0;
         unsigned flags = 0, agent = 0, lane = 0;
+        uint32_t era = 0, stamp = 0;
     };
     struct Conflict {
         Side now, then;  // of the team that hands in, and of the one that has done so before
@@ -76,7 +77,7 @@ class GlobalConflicts {
     void add(GlobalShadow &, const GlobalLine &mine, GlobalLine &all, const GlobalRecord &);
     void add_as_seen(const GlobalShadow &, const GlobalLine &mine, GlobalRecord);
 
-    bool is_checked(const GlobalRecord &read, const GlobalRecord &other) const;
+    bool is_look(const GlobalShadow &, const GlobalRecord &read, const GlobalRecord &other) const;
     bool looked_since(uint64_t team, const Record &then) const;
 
     const bool communicates_;
@@ -86,7 +87,7 @@ class GlobalConflicts {
         uint64_t last_read = 0;
     };
     std::unordered_map<uint64_t, StrongTurns> strong_;  // by team
-    std::unordered_set<uint32_t> checked_;              // ops of plain reads that some team has checked by an update
+    std::unordered_set<uint64_t> looks_;                // sources of plain reads that some team checked by an update
     LineTable table_;
     std::vector<Record> records_;  // [0] is none
     std::vector<std::byte> payloads_;

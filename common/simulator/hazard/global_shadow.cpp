@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <functional>
 #include <string>
 
 #include "core/names.h"
@@ -21,6 +22,7 @@ namespace {
 constexpr unsigned kLooked = 4;     // records at the head of a list that an access may be added to
 constexpr unsigned kMostKept = 64;  // records of a line: then the older half is forgotten, and a conflict may be missed
 constexpr size_t kManyNumbers = 4096;
+constexpr unsigned kDoubted = 4;  // turns of a team before a doubt of its counts as settled
 
 uint64_t mask_of(unsigned first, unsigned count) {
     return (count >= kLineGranules ? ~0ull : (1ull << count) - 1) << first;
@@ -44,13 +46,14 @@ struct GlobalShadow::Touch {
     uint32_t knowledge;
 };
 
-void GlobalShadow::start(Clocks &clocks, uint64_t team, unsigned warps_of_block, unsigned granule, bool communicates) {
+void GlobalShadow::start(Clocks &clocks, uint64_t team, unsigned warps_of_block, const Program &program) {
     clocks_ = &clocks;
+    program_ = &program;
     team_ = team;
     era_ = clocks.era();
     warps_of_block_ = warps_of_block;
-    granule_shift_ = unsigned(std::countr_zero(granule));
-    communicates_ = communicates;
+    granule_shift_ = unsigned(std::countr_zero(program.global_granule));
+    communicates_ = program.communicates;
     order_.start(clocks, team);
     published_ = 0;
     table_.clear();
@@ -59,6 +62,7 @@ void GlobalShadow::start(Clocks &clocks, uint64_t team, unsigned warps_of_block,
     changed_.clear();
     pieces_.clear();
     doubts_.clear();
+    looks_.clear();
     watches_early_ = false;
     early_.clear();
 }
@@ -165,6 +169,7 @@ uint32_t GlobalShadow::touch(const Touch &t, uint64_t key, const GlobalRecord &r
     if (record.mask & line.rivals(record.flags)) [[unlikely]] {
         check(t, line, record);
         if (record.flags & kGlobalNoncoherent) check_noncoherent(t, line, record);
+        if (is_update(record.flags)) note_looks(line, record);
     }
     line.granules[record.flags & (kGlobalWrites | kGlobalStrong)] |= record.mask;
     if (record.flags & kGlobalWrites) line.valued &= ~record.mask;
@@ -253,6 +258,29 @@ void GlobalShadow::check_noncoherent(const Touch &t, const GlobalLine &line, con
     }
 }
 
+// Plain reads of the place by the thread that updates it now, for the first time: what it reads after an update of its
+// own is no look before one.
+void GlobalShadow::note_looks(const GlobalLine &line, const GlobalRecord &update) {
+    const auto each = [&](auto visit) {
+        for (uint32_t number = line.first; number; number = records_[number].next)
+            if (records_[number].agent == update.agent) visit(records_[number]);
+    };
+    const auto shares = [&](const GlobalRecord &record, uint64_t granules) {
+        for (uint64_t rest = record.mask & granules; rest; rest &= rest - 1) {
+            const unsigned k = unsigned(std::countr_zero(rest));
+            if (record.lanes_at(k) & update.lanes_at(k)) return true;
+        }
+        return false;
+    };
+    uint64_t first = update.mask;
+    each([&](const GlobalRecord &record) {
+        if (is_update(record.flags) && shares(record, first)) first &= ~record.mask;
+    });
+    each([&](const GlobalRecord &record) {
+        if (is_plain_read(record.flags) && shares(record, first)) looks_.insert(source_of(record.op));
+    });
+}
+
 // Does the lane store in granule k what the last plain store has left there?
 bool GlobalShadow::same_value(const Touch &t, const GlobalLine &line, const GlobalRecord &now, unsigned granule,
                               unsigned lane) const {
@@ -296,32 +324,44 @@ void GlobalShadow::report(Warp &w, const Op &op, HazardKind kind, const GlobalLi
                   text_in_block(*w.block, here, there, warps_of_block_, address, kind));
 }
 
-// Granules of a plain access that an op later, or earlier, in the program updates atomically.
-uint64_t GlobalShadow::updates(const GlobalLine &line, const GlobalRecord &plain, bool later) const {
+uint64_t GlobalShadow::source_of(uint32_t op) const {
+    const OpDebug &debug = program_->debug[op];
+    if (!debug.source.line) return op;
+    const uint64_t place = uint64_t{debug.source.file} << 32 | debug.source.line;
+    return (place * 31 + debug.source.calls) * 0x9e3779b97f4a7c15ull ^ std::hash<std::string>()(debug.text);
+}
+
+// Granules of a plain access that ops which count update atomically.
+template <class Counts>
+uint64_t GlobalShadow::updates(const GlobalLine &line, const GlobalRecord &plain, Counts counts) const {
     uint64_t updated = 0;
     if (!(line.granules[kGlobalStrong | kGlobalWrites] & plain.mask)) return 0;
     for (uint32_t number = line.first; number; number = records_[number].next) {
         const GlobalRecord &update = records_[number];
-        if (is_update(update.flags) && (update.op > plain.op) == later) updated |= update.mask;
+        if (is_update(update.flags) && counts(update.op)) updated |= update.mask;
     }
     return updated & plain.mask;
 }
 
-uint64_t GlobalShadow::checked_later(const GlobalLine &line, const GlobalRecord &read) const {
-    return updates(line, read, true);
+uint64_t GlobalShadow::updated(const GlobalLine &line, const GlobalRecord &read) const {
+    return updates(line, read, [](uint32_t) { return true; });
 }
 
 uint64_t GlobalShadow::updated_before(const GlobalLine &line, const GlobalRecord &access) const {
-    return access.flags & kGlobalStrong ? 0 : updates(line, access, false);
+    if (access.flags & kGlobalStrong) return 0;
+    return updates(line, access, [&](uint32_t op) { return op <= access.op; });
 }
 
-void GlobalShadow::settle_doubts() {
+void GlobalShadow::settle_doubts(bool ended) {
     std::vector<Doubt> doubts;
     doubts.swap(doubts_);
-    for (const Doubt &doubt : doubts) {
+    for (Doubt &doubt : doubts) {
         const GlobalLine &line = table_.lines()[doubt.line];
-        const GlobalRecord &read = doubt.now.flags & kGlobalWrites ? doubt.then : doubt.now;
-        if (checked_later(line, read) >> doubt.granule & 1) continue;
+        if (is_look(doubt.now.flags & kGlobalWrites ? doubt.then.op : doubt.now.op)) continue;
+        if (!ended && ++doubt.turns < kDoubted) {
+            doubts_.push_back(doubt);
+            continue;
+        }
         report(*doubt.warp, *doubt.op, HazardKind::global_race, line, doubt.granule, doubt.now, doubt.lane, doubt.then,
                doubt.by);
     }

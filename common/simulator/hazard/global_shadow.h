@@ -2,12 +2,14 @@
 // GlobalConflicts compares with other teams. Two accesses of one byte are a race if at least one writes, nothing orders
 // them, and they are not both strong; threads that store the same value do not race. A read through the non-coherent
 // cache of what the launch has written before is a hazard though the two be ordered. A plain read that is followed by
-// an atomic update of the same place by its own team counts as strong: a loop around atomicCAS begins so, and a look at
-// a maximum before atomicMax; what such a read brings is checked by the update.
+// an atomic update of the same place by its own thread counts as strong, and so does the same read by others of its
+// team: a loop around atomicCAS begins so, and a look at a maximum before atomicMax; what such a read brings is checked
+// by the update.
 #pragma once
 
 #include <cstdint>
 #include <span>
+#include <unordered_set>
 #include <vector>
 
 #include "core/warp.h"
@@ -20,8 +22,8 @@ namespace warpsim {
 
 class GlobalShadow {
   public:
-    // granule: bytes, a power of two up to 16, that all accesses are multiples of. Clocks: of the team.
-    void start(Clocks &, uint64_t team, unsigned warps_of_block, unsigned granule, bool communicates);
+    // Clocks: of the team.
+    void start(Clocks &, uint64_t team, unsigned warps_of_block, const Program &);
 
     // One instruction, before it moves data: lane l of exec touches `bytes` bytes from device address[l] on. Reports
     // through report_hazard. values: of a plain store, for the comparison of lanes; may be null.
@@ -31,11 +33,15 @@ class GlobalShadow {
     void access_range(Warp &, const Op &, unsigned flags, unsigned lane, uint64_t address, uint64_t bytes);
     // What the last access(), a plain store with values, has left in memory: host[l] is where lane l's address is.
     void stored(const uint64_t *host);
-    // Reports the races of plain reads and atomic updates that no update of the reader's has settled. When all that its
-    // threads did so far is known: at the end, and when the team has had its turn.
-    void settle_doubts();
-    // Of a plain read in a line: the granules that the team updates atomically later in the program.
-    uint64_t checked_later(const GlobalLine &, const GlobalRecord &) const;
+    // Reports the races of plain reads and atomic updates that no update of the reader's has settled: at the end, and
+    // when the team has had some turns since, in which the reader could come to its update.
+    void settle_doubts(bool ended);
+    // Of a plain read in a line: the granules that the team updates atomically.
+    uint64_t updated(const GlobalLine &, const GlobalRecord &) const;
+    // Is it a plain read by which threads of the team have looked at what they then updated?
+    bool is_look(uint32_t op) const { return !looks_.empty() && looks_.count(source_of(op)); }
+    // A number for the place in the source: the copies of an instruction in an unrolled loop have the same.
+    uint64_t source_of(uint32_t op) const;
     // Of a plain access in a line: the granules that the team has updated atomically before it, in the program's order.
     uint64_t updated_before(const GlobalLine &, const GlobalRecord &) const;
     // Memory that malloc has just returned is nobody's.
@@ -69,13 +75,15 @@ class GlobalShadow {
 
   private:
     struct Touch;
-    uint64_t updates(const GlobalLine &, const GlobalRecord &, bool later) const;
+    template <class Counts>
+    uint64_t updates(const GlobalLine &, const GlobalRecord &, Counts) const;
     uint32_t touch(const Touch &, uint64_t key, const GlobalRecord &);
     void touch_range(const Touch &, uint64_t address, uint64_t bytes, GlobalRecord);
     void check(const Touch &, const GlobalLine &, const GlobalRecord &);
     bool same_value(const Touch &, const GlobalLine &, const GlobalRecord &, unsigned granule, unsigned lane) const;
     void add(GlobalLine &, const GlobalRecord &);
     void check_noncoherent(const Touch &, const GlobalLine &, const GlobalRecord &);
+    void note_looks(const GlobalLine &, const GlobalRecord &update);
     void report(Warp &, const Op &, HazardKind, const GlobalLine &, unsigned granule, const GlobalRecord &now,
                 unsigned lane, const GlobalRecord &then, unsigned by);
     void access_lanes(const Touch &, const uint64_t *address, unsigned bytes, uint32_t exec);
@@ -89,13 +97,16 @@ class GlobalShadow {
         uint32_t line;
         unsigned granule, lane, by;
         GlobalRecord now, then;
+        unsigned turns = 0;  // that the team has had since
     };
     static constexpr size_t kMostDoubts = 256;
 
     Clocks *clocks_ = nullptr;
+    const Program *program_ = nullptr;
     uint64_t team_ = 0;
     uint32_t era_ = 0;
     std::vector<Doubt> doubts_;
+    std::unordered_set<uint64_t> looks_;  // sources of plain reads whose thread has updated the place after it
     unsigned warps_of_block_ = 1, granule_shift_ = 2;
     bool communicates_ = false;
     GridOrder order_;

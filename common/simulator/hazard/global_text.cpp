@@ -1,6 +1,9 @@
 #include "hazard/global_text.h"
 
+#include <algorithm>
+
 #include "core/names.h"
+#include "core/op_formats.h"
 #include "core/program.h"
 #include "core/text.h"
 #include "hazard/global_lines.h"
@@ -33,6 +36,7 @@ const char *read_only(const Program &program, const GlobalPlace &place) {
 const char *verb(const Program &program, const GlobalPlace &place) {
     const OpClass cls = program.ops[place.op].cls;
     const bool writes = place.flags & kGlobalWrites;
+    if (cls == OpClass::control) return "free";  // of the heap of malloc
     if (cls == OpClass::async_copy) return "cp.async's read";
     if (cls == OpClass::bulk_copy) return writes ? "bulk copy's write" : "bulk copy's read";
     if (cls == OpClass::tensor_copy) return writes ? "TMA copy's write" : "TMA copy's read";
@@ -50,7 +54,24 @@ std::string thread_text(const GlobalPlace &place, unsigned warps_of_block) {
            std::to_string(place.lane) + ")";
 }
 
-const char *did(const GlobalPlace &then) {
+// Strong, by its instruction, for its own block or cluster only.
+bool is_narrow(const Program &program, const GlobalPlace &place) {
+    const Op &op = program.ops[place.op];
+    const bool by_scope = op.cls == OpClass::atomic || op.cls == OpClass::load_global ||
+                          op.cls == OpClass::store_global || op.cls == OpClass::load_generic ||
+                          op.cls == OpClass::store_generic;
+    return by_scope && (op.extra & kStrong) && (op.extra & kTeamScope);
+}
+
+// Does the program have a fence that orders nothing for other blocks?
+bool has_narrow_fence(const Program &program) {
+    return std::any_of(program.debug.begin(), program.debug.end(), [](const auto &op) {
+        return op.text.ends_with(".cta") && (op.text.starts_with("membar") || op.text.starts_with("fence."));
+    });
+}
+
+const char *did(const Program &program, const GlobalPlace &then) {
+    if (program.ops[then.op].cls == OpClass::control) return "freed";
     return then.flags & kGlobalWrites ? (then.flags & kGlobalStrong ? "updated" : "wrote") : "read";
 }
 
@@ -60,8 +81,8 @@ std::string access_verb(const Program &program, const GlobalPlace &place) {
     return verb(program, place);
 }
 
-std::string access_did(const GlobalPlace &place) {
-    return did(place);
+std::string access_did(const Program &program, const GlobalPlace &place) {
+    return did(program, place);
 }
 
 std::string allocation_text(const GlobalMemory &memory, uint64_t address) {
@@ -79,7 +100,7 @@ std::string text_in_block(const Block &block, const GlobalPlace &now, const Glob
     std::string text = std::string(verb(program, now)) + " at " + here + " by " + thread_text(now, warps_of_block) +
                        " of global memory that " + thread_text(then, warps_of_block) +
                        (peers ? " of the cluster's block " + std::to_string(then.agent / warps_of_block) : "") + " " +
-                       did(then) + " at " + there + ", " + allocation_text(*block.global, address) + ": ";
+                       did(program, then) + " at " + there + ", " + allocation_text(*block.global, address) + ": ";
     if (kind == HazardKind::noncoherent_read) return text + read_only(program, now);
     text += "nothing orders the two. ";
     if (now.op == then.op && now.agent == then.agent && (now.flags & kGlobalWrites))
@@ -100,7 +121,7 @@ std::string text_between_blocks(const Program &program, const GlobalMemory &memo
     std::string text = std::string(verb(program, now)) + " at " + where(program, now.op) + " by " +
                        thread_text(now, both.warps_of_block) + " of block " + both.now_block +
                        " of global memory that " + thread_text(then, both.warps_of_block) + " of block " +
-                       both.then_block + " " + did(then) + " at " + where(program, then.op) + ", " +
+                       both.then_block + " " + did(program, then) + " at " + where(program, then.op) + ", " +
                        allocation_text(memory, address) + ": ";
     if (both.noncoherent) return text + read_only(program, now);
     if (both.same_value)
@@ -108,15 +129,32 @@ std::string text_between_blocks(const Program &program, const GlobalMemory &memo
                "nothing orders the two. Both store the same value here, so that it does not matter which one "
                "comes last; a relaxed atomic store says so";
     text += "nothing orders the two blocks. ";
+    const std::string narrow =
+        has_narrow_fence(program) ? ". A __threadfence_block() orders nothing for other blocks" : "";
     const bool strong_then = then.flags & kGlobalStrong, strong_now = now.flags & kGlobalStrong;
     const bool writes_both = now.flags & then.flags & kGlobalWrites;
-    const OpClass did_it = program.ops[then.op].cls;
-    const bool copied = did_it == OpClass::bulk_copy || did_it == OpClass::tensor_copy;
-    if (both.communicates && copied && !(now.flags & kGlobalWrites))
+    const auto copied = [&](const GlobalPlace &place) {
+        const OpClass cls = program.ops[place.op].cls;
+        return cls == OpClass::bulk_copy || cls == OpClass::tensor_copy;
+    };
+    if (both.communicates && copied(then) && !(now.flags & kGlobalWrites))
         return text +
                "The thread that issued the copy must wait until it has written, by cp.async.bulk.wait_group without "
                ".read, and release after that (__threadfence(), then the flag or counter); the reading block needs an "
                "acquire before it";
+    for (const GlobalPlace &place : {now, then})
+        if (is_narrow(program, place))
+            return text + "The access at " + where(program, place.op) +
+                   " is atomic for its own block only (atomicAdd_block() and the like, cuda::thread_scope_block, "
+                   ".cta): "
+                   "give it the device's scope";
+    const bool plain_write =
+        !writes_both && (now.flags & kGlobalWrites ? !strong_now && strong_then : strong_now && !strong_then);
+    if (plain_write && !copied(now) && !copied(then))
+        return text +
+               "One side reads by an atomic or volatile access, and the other is a plain write. A flag must be written "
+               "by such an access, too (volatile, atomicExch(), cuda::atomic_ref); data needs a release after the "
+               "write and an acquire before the read";
     if (!strong_now && strong_then && !(now.flags & kGlobalWrites))
         return text +
                "A plain read may see an old value, and the compiler may read it once for a whole loop: read it by "
@@ -130,10 +168,17 @@ std::string text_between_blocks(const Program &program, const GlobalMemory &memo
                                   : "");
     if (writes_both)
         return text + "Which value stays is chance: give each block a place of its own, or use an atomic operation";
+    if (both.communicates && both.released)
+        return text +
+               "The write has been released (a fence, then a flag or counter). The reading block needs an acquire "
+               "before it: a fence after it has seen the flag. So does a block that passes the news on, between what "
+               "it has seen and the flag that it sets" +
+               narrow;
     if (both.communicates)
         return text +
                "The writing block needs a release after it (__threadfence(), then the flag or counter), and the "
-               "reading one an acquire before it; or another launch for what reads";
+               "reading one an acquire before it; or another launch for what reads" +
+               narrow;
     return text +
            "Blocks of one launch run in any order: what reads belongs into another launch, or behind a flag or "
            "counter with __threadfence()";

@@ -17,7 +17,7 @@ struct GlobalPlace {
 };
 
 std::string access_verb(const Program &, const GlobalPlace &);  // "write"
-std::string access_did(const GlobalPlace &);                    // "wrote"
+std::string access_did(const Program &, const GlobalPlace &);   // "wrote"
 
 // "byte 64 of the 4,096 bytes allocated at 0x..."
 std::string allocation_text(const GlobalMemory &, uint64_t address);
@@ -35,6 +35,7 @@ struct TwoBlocks {
     bool same_value = false;           // both store the same
     bool noncoherent = false;          // a read through the non-coherent cache: that they are ordered does not help
     bool communicates = false;         // the kernel has flags or atomics by which its blocks could be ordered
+    bool released = false;             // the write is, at some flag or counter
 };
 std::string text_between_blocks(const Program &, const GlobalMemory &, const TwoBlocks &, uint64_t address);
 

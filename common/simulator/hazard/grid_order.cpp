@@ -64,7 +64,11 @@ void GridOrder::add(std::vector<Event> &events, Knowledge &base, Event event) {
 }
 
 void GridOrder::learn(unsigned agent, uint32_t lanes, Knowledge what) {
-    if (what) add(acquired_, acquired_by_all_, {agent, lanes, clocks_->stamp(agent), std::move(what)});
+    if (!what) return;
+    const Reach *own = reach_of(what, team_);
+    if (own && own->era == era_ && !clocks_->know(agent, lanes, *own->stamps))
+        clocks_->acquire(agent, lanes, own->stamps);
+    add(acquired_, acquired_by_all_, {agent, lanes, clocks_->stamp(agent), std::move(what)});
 }
 
 Knowledge GridOrder::all_done(unsigned agent, uint32_t lanes) {

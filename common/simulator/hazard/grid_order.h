@@ -71,6 +71,7 @@ class GridOrder {
         Knowledge what;
     };
     bool happened_before(const Event &, unsigned agent, unsigned lane) const;
+    // What the team itself released may come back through another one: its clocks learn that.
     void learn(unsigned agent, uint32_t lanes, Knowledge);
     void add(std::vector<Event> &, Knowledge &base, Event);
     void fold(std::vector<Event> &, Knowledge &base, bool all);

@@ -36,11 +36,16 @@ Knowledge joined(const Knowledge &a, const Knowledge &b) {
     return sum;
 }
 
-bool knows(const Knowledge &knowledge, uint64_t team, uint32_t era, unsigned thread, uint32_t stamp) {
-    if (!knowledge) return false;
+const Reach *reach_of(const Knowledge &knowledge, uint64_t team) {
+    if (!knowledge) return nullptr;
     const auto found = std::lower_bound(knowledge->begin(), knowledge->end(), team,
                                         [](const Reach &reach, uint64_t wanted) { return reach.team < wanted; });
-    if (found == knowledge->end() || found->team != team) return false;
+    return found != knowledge->end() && found->team == team ? &*found : nullptr;
+}
+
+bool knows(const Knowledge &knowledge, uint64_t team, uint32_t era, unsigned thread, uint32_t stamp) {
+    const Reach *const found = reach_of(knowledge, team);
+    if (!found) return false;
     if (found->era != era) return era < found->era;
     return thread < found->stamps->size() && stamp <= (*found->stamps)[thread];
 }

@@ -23,6 +23,8 @@ using Knowledge = std::shared_ptr<const std::vector<Reach>>;
 
 Knowledge joined(const Knowledge &, const Knowledge &);
 
+const Reach *reach_of(const Knowledge &, uint64_t team);  // null: it knows nothing of the team
+
 // Is what the thread did at `stamp` in that era part of it?
 bool knows(const Knowledge &, uint64_t team, uint32_t era, unsigned thread, uint32_t stamp);
 

@@ -27,6 +27,15 @@ std::string name_of(const LaunchShared &launch, uint64_t block) {
     return triple(ctaid);
 }
 
+// Has what it did been released at some flag or counter?
+bool is_released(const LaunchShared &launch, const GlobalConflicts::Side &side) {
+    const LaunchConfig &config = *launch.config;
+    const ReleasedAt &places = config.released_on_device ? *config.released_on_device : launch.conflicts->released;
+    return std::any_of(places.begin(), places.end(), [&](const auto &place) {
+        return knows(place.second, side.team, side.era, side.agent * kLanes + side.lane, side.stamp);
+    });
+}
+
 HazardRecord record_of(const LaunchShared &launch, const GlobalShadow &shadow,
                        const GlobalConflicts::Conflict &conflict) {
     const Program &program = *launch.program;
@@ -41,6 +50,7 @@ HazardRecord record_of(const LaunchShared &launch, const GlobalShadow &shadow,
     both.same_value = conflict.same_value;
     both.noncoherent = conflict.noncoherent;
     both.communicates = program.communicates;
+    both.released = is_released(launch, now.flags & kGlobalWrites ? now : then);
     HazardRecord record;
     record.kind = conflict.noncoherent ? HazardKind::noncoherent_read : HazardKind::global_race;
     const ptx::SourceLocation source = program.debug[now.op].source;

@@ -1,8 +1,10 @@
 #include "runtime/copy.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/text.h"
+#include "hazard/global_text.h"
 
 namespace warpsim::rt {
 namespace {
@@ -160,6 +162,34 @@ class BetweenDevices {
     std::vector<std::shared_ptr<Stream>> streams_;
 };
 
+// The first byte that two regions do not have in common; none: no address.
+uint64_t first_difference(const Region &region, const std::byte *now, const std::byte *held, const Extent &extent) {
+    for (uint64_t plane = 0; plane < extent.planes; ++plane) {
+        for (uint64_t row = 0; row < extent.rows; ++row, held += extent.width) {
+            const uint64_t at = plane * region.plane + row * region.pitch;
+            const std::byte *const changed = std::mismatch(held, held + extent.width, now + at).first;
+            if (changed != held + extent.width) return region.address + at + uint64_t(changed - held);
+        }
+    }
+    return 0;
+}
+
+// The host has filled the source again before the copy has read it.
+void report_changed_source(Runtime &runtime, const char *name, int64_t stream, uint64_t address) {
+    HazardRecord record;
+    record.kind = HazardKind::launch_race;
+    record.address = address;
+    record.message = std::string(name) + " in stream " + std::to_string(stream) + " reads " +
+                     allocation_text(*runtime.memory, address) +
+                     ", which the host has changed since that call: which value it copies is chance. The host must "
+                     "wait for the copy (cudaStreamSynchronize, cudaEventSynchronize) before it fills the memory "
+                     "again, or fill another buffer meanwhile";
+    LaunchReport report;
+    report.kernel = name;
+    report.hazards.push_back(std::move(record));
+    tell(runtime, std::move(report));
+}
+
 Operation late_copy(Runtime &runtime, const char *name, const Region &to, const Region &from, const Extent &extent) {
     Operation operation;
     operation.node_type = cudaGraphNodeTypeMemcpy;
@@ -231,6 +261,21 @@ void copy(Runtime &runtime, const char *name, const Region &to, const Region &fr
         };
     } else {
         operation = late_copy(runtime, name, to, from, extent);
+    }
+    // Where nothing is queued, only the host can change the source before the copy reads it.
+    const bool by_host = from_place == Place::pinned || from_place == Place::managed;
+    if (by_host && !complete && !stream->capture && runtime.options.hazards && !runtime.scheduler.has_queued() &&
+        extent.width * extent.rows * extent.planes <= kLargestSnapshot) {
+        const Region packed{0, extent.width, extent.width * extent.rows};
+        std::vector<std::byte> held(packed.plane * extent.planes);
+        move_bytes(held.data(), packed, host_address(runtime, name, "source", from, extent), from, extent);
+        operation.run = [&runtime, name, from, extent, held = std::move(held), number = stream->number(),
+                         copies = std::move(operation.run)] {
+            const std::byte *const now = host_address(runtime, name, "source", from, extent);
+            if (const uint64_t at = first_difference(from, now, held.data(), extent))
+                report_changed_source(runtime, name, number, at);
+            copies();
+        };
     }
     operation.what = label(to_place, from_place, extent);
     operation.call = name;

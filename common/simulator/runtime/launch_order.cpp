@@ -199,7 +199,10 @@ void LaunchOrder::add_regions(Runtime &runtime, Touched done, const std::vector<
     LaunchReport report;
     report.kernel = done.name;
     report.hazards = add(runtime, std::move(done));
-    if (report.hazards.empty()) return;
+    if (!report.hazards.empty()) tell(runtime, std::move(report));
+}
+
+void tell(Runtime &runtime, LaunchReport report) {
     std::string text;
     for (const HazardRecord &hazard : report.hazards)
         if (is_news(hazard)) text += to_text(hazard);

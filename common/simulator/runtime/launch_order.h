@@ -76,6 +76,9 @@ struct Touched {
     Mark overtaken;  // by it
 };
 
+// Of an operation that is no launch: says its hazards, and fails with them unless they are to be warnings.
+void tell(Runtime &, LaunchReport);
+
 class LaunchOrder {
   public:
     explicit LaunchOrder(const Options &options) : options_(options) {}

@@ -174,9 +174,7 @@ void follow_global_memory(BlockContext &first, LaunchShared &launch, uint64_t te
         b->shadow->bind(b->threads);
         b->global_shadow = first.own_global_shadow.get();
     }
-    const Program &program = *launch.program;
-    first.global_shadow->start(first.shadow->clocks(), launch.config->first_team + team, first.warps,
-                               program.global_granule, program.communicates);
+    first.global_shadow->start(first.shadow->clocks(), launch.config->first_team + team, first.warps, *launch.program);
     if (launch.config->overtakes) first.global_shadow->watch_early();
 }
 
@@ -300,14 +298,19 @@ bool can_go_on(BlockContext &b) {
     Verdict verdict = standstill.add(b);
     // Nothing moves but the clock, so time may pass: who gives up after some of it does so now.
     if (verdict == Verdict::reads_clock) verdict = standstill.add_later(b);
+    if (verdict == Verdict::still && !standstill.rounds().empty()) report_standstill(b, standstill);
     if (verdict == Verdict::goes_on) b.vain_rounds = 0;
     return verdict == Verdict::goes_on || (verdict == Verdict::uncertain && b.vain_rounds < kMostVainRounds);
 }
 
 // Ends the launch if the block, which has run for long, goes round for ever.
 void check_long_run(BlockContext &b) {
-    Standstill standstill;
-    if (standstill.add(b) == Verdict::still) report_standstill(b, standstill);
+    Standstill standstill, later;
+    const Verdict verdict = standstill.add(b);
+    if (verdict == Verdict::still) report_standstill(b, standstill);
+    if (verdict != Verdict::reads_clock || standstill.add_now(b) != Verdict::still) return;
+    // Nothing but the clock moves: who gives up after some time does so now.
+    if (later.add_later(b) == Verdict::still) report_standstill(b, later);
 }
 
 }  // namespace
@@ -429,7 +432,7 @@ void finish_block(BlockContext &b, bool abandoned) {
         finish_stores(*block);
         if (block->trace) block->trace->finish();
     }
-    if (b.global_shadow && !abandoned) b.global_shadow->settle_doubts();
+    if (b.global_shadow && !abandoned) b.global_shadow->settle_doubts(true);
     if (b.global_shadow && launch.config->overtakes) {
         const std::lock_guard<std::mutex> lock(launch.mutex);
         const std::vector<GlobalShadow::Early> &early = b.global_shadow->early();

@@ -187,13 +187,15 @@ void add_rounds(Causes &causes, const Standstill &standstill) {
         WarpContext &w = *t->warp;
         const Fragment *const f = std::find_if(w.fragments.begin(), w.fragments.begin() + w.count,
                                                [&](const Fragment &f) { return f.mask == t->mask; });
-        const Polled *p = polled_by(*t);
+        const Polled *p = t->phase.empty() ? polled_by(*t) : nullptr;
         const std::string what =
             p ? poll_text(*w.owner, *p)
-              : "a loop at " + where(*w.owner->program, t->pc) + " runs for ever: it reads nothing that can change";
+            : t->phase.empty()
+                ? "a loop at " + where(*w.owner->program, t->pc) + " runs for ever: it reads nothing that can change"
+                : op_text(*w.owner->program, t->asked) + " asks again and again for " + t->phase;
         Cause &cause = causes.of(what, w, *f);
         if (cause.warp_count > 1) continue;
-        cause.op = p ? p->op : t->pc;
+        cause.op = p ? p->op : t->phase.empty() ? t->pc : t->asked;
         cause.address = p ? p->address : 0;
         if (p) cause.lane = p->lane;
     }

@@ -76,15 +76,18 @@ constexpr uint64_t kLongTime = (200ull << 32) + (1ull << 31);
 
 }  // namespace
 
-Verdict Standstill::add_later(BlockContext &first) {
+Verdict Standstill::add_now(BlockContext &first) {
     BlockContext *const leader = &first;
-    for (BlockContext *block : team_of(leader)) {
-        block->clock_lead += kLongTime;
-        block->clock_stands_at = block->now + block->clock_lead;
-    }
+    for (BlockContext *block : team_of(leader)) block->clock_stands_at = block->now + block->clock_lead;
     const Verdict verdict = add(first);
     for (BlockContext *block : team_of(leader)) block->clock_stands_at = 0;
     return verdict;
+}
+
+Verdict Standstill::add_later(BlockContext &first) {
+    BlockContext *const leader = &first;
+    for (BlockContext *block : team_of(leader)) block->clock_lead += kLongTime;
+    return add_now(first);
 }
 
 Verdict Standstill::add(BlockContext &first) {
@@ -221,6 +224,7 @@ Watch::Look::Look(Watch &watch, const WarpContext &w, const Op &op, uint32_t lan
         watch.reads_clock_ = watch.reads_clock_ || !watch.changed_;
         watch.changed_ = true;
     }
+    if (lanes && op.flow == Flow::mbarrier_wait) watch.note_wait(w, op, lanes);
     const bool is_held_back = op.cls == OpClass::atomic && w.block->pending;
     if (effect == Effect::none && !exits) return;
     if (effect == Effect::any || exits || is_held_back) {
@@ -274,6 +278,15 @@ void Watch::note(Polled polled) {
     list.erase(std::remove_if(list.begin(), list.end(), same), list.end());
     if (list.size() == kMostPolled) list.erase(list.begin());
     list.push_back(polled);
+}
+
+void Watch::note_wait(const WarpContext &w, const Op &op, uint32_t lanes) {
+    Fragment asking;
+    asking.pc = op.index;
+    asking.mask = lanes;
+    asking.frame = w.frame;
+    current_->phase = mbarrier_wait_text(*w.owner, w, asking);
+    current_->asked = op.index;
 }
 
 bool Watch::comes_to(const WarpContext &w, const Fragment &f, uint32_t pc) {

@@ -45,6 +45,8 @@ struct Trail {
     bool repeated = false;         // it came back to a state, which was saved in round `since`
     uint64_t since = 0;
     std::vector<Polled> polled;  // since the state was saved
+    std::string phase;           // the phase of an mbarrier that it asked for last, in words
+    uint32_t asked = kNoSlot;    // by which op
 };
 
 class Watch {
@@ -79,6 +81,7 @@ class Watch {
   private:
     Trail &trail_of(WarpContext &, uint32_t mask);
     void note(Polled);
+    void note_wait(const WarpContext &, const Op &, uint32_t lanes);
 
     std::vector<Trail> trails_;
     std::map<uint64_t, Seen> seen_;
@@ -107,8 +110,10 @@ class Standstill {
     // Runs the block, or its cluster, in its turn where blocks take turns. Throws as ops do, and LaunchAborted when a
     // budget is used up.
     Verdict add(BlockContext &first);
-    // The same after a long time has passed, at which all clocks of the block stand meanwhile: of threads that look at
-    // a clock it tells whether they go round for ever. Never Verdict::reads_clock.
+    // The same while all clocks of the block stand, so that threads that look at a clock come back, too. Never
+    // Verdict::reads_clock.
+    Verdict add_now(BlockContext &first);
+    // The same after a long time has passed: of threads that look at a clock it tells whether they go round for ever.
     Verdict add_later(BlockContext &first);
     // The fragments that go round, after all blocks have been found to stand still.
     const std::vector<Trail> &rounds() const { return trails_; }

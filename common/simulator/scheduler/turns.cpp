@@ -17,9 +17,10 @@ namespace {
 constexpr uint64_t kTaking = 64;
 // A block that has had so many turns counts as one that spins, whatever it does: it may wait for any other.
 constexpr uint32_t kManyTurns = 64;
-constexpr uint64_t kSameTurns = 8;    // of each block, none of which ends, before it is looked at whether they go on
-constexpr unsigned kManyLooks = 4;    // at blocks that go on and never end, before other launches come first
-constexpr unsigned kPatience = 2000;  // looks for work before a host thread goes to sleep
+constexpr uint64_t kSameTurns = 8;     // of each block, none of which ends, before it is looked at whether they go on
+constexpr unsigned kManyLooks = 4;     // at blocks that go on and never end, before other launches come first
+constexpr unsigned kTimedPauses = 16;  // of blocks that wait by the clock, before much time passes for them
+constexpr unsigned kPatience = 2000;   // looks for work before a host thread goes to sleep
 
 }  // namespace
 
@@ -99,7 +100,7 @@ bool Turns::run_turn(Place &place, Worker &worker) {
         try {
             move_block(block, worker);
             if (take_turn(block)) finish_block(block);
-            if (block.global_shadow) block.global_shadow->settle_doubts();
+            if (block.global_shadow) block.global_shadow->settle_doubts(false);
             if (block.late_stores) block.late_stores->end_turn();
         } catch (const LaunchAborted &) {
             abandon_block(block);
@@ -120,7 +121,7 @@ void Turns::pass_on(Place &place, bool over) {
     queue_.pop_front();
     ++same_;
     if (over) {
-        same_ = patience_ = looks_ = 0;
+        same_ = patience_ = looks_ = timed_ = 0;
         if (place.block->late_stores && !place.block->late_stores->empty())
             left_.push_back(std::move(place.block->own_late_stores));
         free_.push_back(std::move(place.block));
@@ -164,9 +165,16 @@ void Turns::check_standstill(Place &front, Worker &worker, std::unique_lock<std:
         std::this_thread::yield();
         lock.lock();
     }
-    Standstill standstill;
+    Standstill standstill, later;
     std::vector<BlockContext *> blocks;
     BlockContext *current = nullptr;
+    bool timed = false;  // somebody looks at a clock
+    const auto look = [&](Standstill &at, Verdict (Standstill::*how)(BlockContext &)) {
+        for (BlockContext *block : team_of(current)) block->has_turn = true;
+        const Verdict verdict = (at.*how)(*current);
+        for (BlockContext *block : team_of(current)) block->has_turn = false;
+        return verdict;
+    };
     try {
         for (const auto &place : queue_) {
             current = place->block.get();
@@ -176,22 +184,38 @@ void Turns::check_standstill(Place &front, Worker &worker, std::unique_lock<std:
                 patience_ = same_ + kSameTurns * queue_.size();
                 return;
             }
-            for (BlockContext *block : team_of(current)) block->has_turn = true;
-            const Verdict verdict = standstill.add(*current);
-            for (BlockContext *block : team_of(current)) block->has_turn = false;
+            Verdict verdict = look(standstill, &Standstill::add);
+            if (verdict == Verdict::reads_clock) {
+                timed = true;
+                verdict = look(standstill, &Standstill::add_now);
+            }
             // Where waits may end in vain, they do so here: soon again.
             if (verdict == Verdict::uncertain) patience_ = same_ + kSameTurns * queue_.size();
             if (verdict != Verdict::still) {
+                timed_ = 0;
                 if (may_pause_ && ++looks_ >= kManyLooks) pause(Pause::undecided, front);
                 return;
             }
             blocks.push_back(current);
         }
+        if (timed && may_pause_ && timed_ < kTimedPauses) {
+            ++timed_;
+            return pause(Pause::undecided, front);
+        }
+        // Nothing but clocks moves, and others have had their turn: who gives up after some time does so now.
+        for (BlockContext *const block : blocks) {
+            current = block;
+            if (timed && look(later, &Standstill::add_later) != Verdict::still) {
+                timed_ = 0;
+                patience_ = same_ + kSameTurns * queue_.size();
+                return;
+            }
+        }
         if (may_pause_) {
             seen_ = standstill.seen();
             return pause(Pause::still, front);
         }
-        report_standstill(blocks, standstill, admitted_, resident_);
+        report_standstill(blocks, timed ? later : standstill, admitted_, resident_);
     } catch (const LaunchAborted &) {
         abandon_failed();
     } catch (const std::exception &e) {

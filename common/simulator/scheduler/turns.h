@@ -69,6 +69,7 @@ class Turns {
     bool may_pause_ = false;
     Pause pause_ = Pause::none;
     unsigned looks_ = 0;  // in a row that found nothing out
+    unsigned timed_ = 0;  // pauses in a row in which nothing but clocks moved
     std::map<uint64_t, Seen> seen_;
     std::mutex mutex_;
     std::condition_variable work_;

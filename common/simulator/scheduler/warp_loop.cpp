@@ -263,7 +263,10 @@ Progress run(WarpContext &w, uint64_t slice, [[maybe_unused]] Watch *watch) {
                         BlockContext &block = *w.owner;
                         if (block.has_turn && block.turn_ops) {
                             --block.turn_ops;
-                            settled = budget = std::max(budget, kBehindOrdered);
+                            // By an odd seed it is over with the last of them, so that others see what stands there
+                            // then. By an even one turns are long: some mistakes need that others wait for long.
+                            const bool last = !block.turn_ops && w.worker->launch->options->schedule_seed % 2;
+                            settled = budget = last ? 0 : std::max(budget, kBehindOrdered);
                         }
                         if (polls) {
                             f->polls = 0;

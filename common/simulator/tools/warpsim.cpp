@@ -233,8 +233,10 @@ int main(int argc, char **argv) {
                   "write what the warps of each launch's first block did, for a timeline", ""),
          {"table", "", "print the counters of every launch to stderr", "",
           [](const std::string &) { setenv("WARPSIM_TABLE", "1", 1); }},
-         variable("hazards", "on|warn|off", "WARPSIM_HAZARDS",
-                  "stop at a hazard, report it and go on, or leave shared memory unchecked", "on"),
+         variable("hazards", "on|strict|warn|off", "WARPSIM_HAZARDS",
+                  "stop at a hazard; stop at a note, too;\n"
+                  "                       report hazards and go on; or leave memory and values unchecked",
+                  "on"),
          variable("device", "NAME", "WARPSIM_DEVICE",
                   "sm_75, sm_80, sm_86, sm_89, sm_90 or t4, a100, rtx3090, rtx4090, h100, h200", "sm_90"),
          variable("schedule", "SEED", "WARPSIM_SCHEDULE",

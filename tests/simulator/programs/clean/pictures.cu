@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <vector>
 
-#include "../check.h"
 #include "../programs.h"
+#include "../textures/objects.h"
 
 // A picture enlarged: nearest, linear, and cubic from four linear reads, whose weights are those of B-splines.
 namespace texture_bicubic {
@@ -54,14 +54,9 @@ int main() {
     CHECK(cudaMemcpy2DToArray(array, 0, 0, image.data(), kWidth, kWidth, kHeight, cudaMemcpyHostToDevice));
     cudaTextureObject_t textures[2];
     for (int k = 0; k < 2; ++k) {
-        cudaResourceDesc resource = {};
-        resource.resType = cudaResourceTypeArray;
-        resource.res.array.array = array;
-        cudaTextureDesc sampling = {};
-        sampling.addressMode[0] = sampling.addressMode[1] = cudaAddressModeClamp;
-        sampling.filterMode = k ? cudaFilterModeLinear : cudaFilterModePoint;
-        sampling.readMode = cudaReadModeNormalizedFloat;
-        CHECK(cudaCreateTextureObject(&textures[k], &resource, &sampling, nullptr));
+        const cudaTextureFilterMode filter = k ? cudaFilterModeLinear : cudaFilterModePoint;
+        textures[k] = texture_of(resource_of(array),
+                                 sampling_of(cudaAddressModeClamp, filter, false, cudaReadModeNormalizedFloat));
     }
     const int pixels = kWidth * kZoom * kHeight * kZoom;
     float *out;
@@ -136,15 +131,9 @@ int main() {
     float *out;
     CHECK(cudaMallocArray(&array, &channels, kWidth, kHeight));
     CHECK(cudaMalloc(&out, kHeight * row));
-    cudaResourceDesc resource = {};
-    resource.resType = cudaResourceTypeArray;
-    resource.res.array.array = array;
-    cudaTextureDesc sampling = {};
     // Coordinates that are not normalised cannot wrap: they are clamped.
-    sampling.addressMode[0] = sampling.addressMode[1] = cudaAddressModeWrap;
-    sampling.filterMode = cudaFilterModeLinear;
-    cudaTextureObject_t texture;
-    CHECK(cudaCreateTextureObject(&texture, &resource, &sampling, nullptr));
+    const cudaTextureObject_t texture =
+        texture_of(resource_of(array), sampling_of(cudaAddressModeWrap, cudaFilterModeLinear));
     const dim3 block(16, 12), grid((kWidth + 15) / 16, (kHeight + 11) / 12);
     for (int pass = 0; pass < 2; ++pass) {
         CHECK(cudaMemcpy2DToArray(array, 0, 0, image.data(), row, row, kHeight, cudaMemcpyHostToDevice));
@@ -227,18 +216,6 @@ __global__ void bilateral(float *out, cudaTextureObject_t image) {
     out[i] = sum / weights;
 }
 
-static cudaTextureObject_t texture_of(cudaArray_t array, cudaTextureReadMode read) {
-    cudaResourceDesc resource = {};
-    resource.resType = cudaResourceTypeArray;
-    resource.res.array.array = array;
-    cudaTextureDesc sampling = {};
-    sampling.addressMode[0] = sampling.addressMode[1] = cudaAddressModeClamp;
-    sampling.readMode = read;
-    cudaTextureObject_t texture;
-    CHECK(cudaCreateTextureObject(&texture, &resource, &sampling, nullptr));
-    return texture;
-}
-
 int main() {
     std::vector<unsigned char> grey(kWidth * kHeight);
     std::vector<uchar4> colour(kWidth * kHeight);
@@ -253,8 +230,11 @@ int main() {
     CHECK(cudaMemcpy2DToArray(grey_array, 0, 0, grey.data(), kWidth, kWidth, kHeight, cudaMemcpyHostToDevice));
     CHECK(cudaMemcpy2DToArrayAsync(colour_array, 0, 0, colour.data(), 4 * kWidth, 4 * kWidth, kHeight,
                                    cudaMemcpyHostToDevice, nullptr));
-    const cudaTextureObject_t grey_texture = texture_of(grey_array, cudaReadModeElementType);
-    const cudaTextureObject_t colour_texture = texture_of(colour_array, cudaReadModeNormalizedFloat);
+    const cudaTextureObject_t grey_texture =
+        texture_of(resource_of(grey_array), sampling_of(cudaAddressModeClamp, cudaFilterModePoint));
+    const cudaTextureObject_t colour_texture =
+        texture_of(resource_of(colour_array),
+                   sampling_of(cudaAddressModeClamp, cudaFilterModePoint, false, cudaReadModeNormalizedFloat));
     int *out;
     float4 *boxes;
     float *smooth;
@@ -330,16 +310,8 @@ int main() {
     CHECK(cudaMallocArray(&array, &channels, width, height));
     CHECK(cudaMemcpy2DToArray(array, 0, 0, image.data(), width * sizeof(float), width * sizeof(float), height,
                               cudaMemcpyHostToDevice));
-    cudaResourceDesc resource = {};
-    resource.resType = cudaResourceTypeArray;
-    resource.res.array.array = array;
-    cudaTextureDesc sampling = {};
-    sampling.addressMode[0] = sampling.addressMode[1] = cudaAddressModeWrap;
-    sampling.filterMode = cudaFilterModeLinear;
-    sampling.readMode = cudaReadModeElementType;
-    sampling.normalizedCoords = true;
-    cudaTextureObject_t texture;
-    CHECK(cudaCreateTextureObject(&texture, &resource, &sampling, nullptr));
+    const cudaTextureObject_t texture =
+        texture_of(resource_of(array), sampling_of(cudaAddressModeWrap, cudaFilterModeLinear, true));
 
     float *out;
     CHECK(cudaMalloc(&out, width * height * sizeof(float)));
@@ -375,23 +347,6 @@ int main() {
 // As in an optical flow: images with a pitch are halved and moved by a field of vectors through textures that mirror;
 // each step makes texture objects of its own, and destroys them when the device is done.
 namespace texture_warped_images {
-
-static cudaTextureObject_t texture_of(float *memory, int width, int height, size_t pitch) {
-    cudaResourceDesc resource = {};
-    resource.resType = cudaResourceTypePitch2D;
-    resource.res.pitch2D.devPtr = memory;
-    resource.res.pitch2D.desc = cudaCreateChannelDesc<float>();
-    resource.res.pitch2D.width = width;
-    resource.res.pitch2D.height = height;
-    resource.res.pitch2D.pitchInBytes = pitch;
-    cudaTextureDesc sampling = {};
-    sampling.normalizedCoords = true;
-    sampling.filterMode = cudaFilterModeLinear;
-    sampling.addressMode[0] = sampling.addressMode[1] = cudaAddressModeMirror;
-    cudaTextureObject_t texture;
-    CHECK(cudaCreateTextureObject(&texture, &resource, &sampling, nullptr));
-    return texture;
-}
 
 __global__ void halve(float *out, int width, int height, size_t stride, cudaTextureObject_t in) {
     const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
@@ -439,7 +394,8 @@ int main() {
                        cudaMemcpyHostToDevice));
     const dim3 block(16, 4);
     for (int step = 0; step < 4; ++step) {
-        cudaTextureObject_t texture = texture_of(images[step % 2], now.width, now.height, pitch);
+        const cudaTextureObject_t texture = texture_of(resource_of(images[step % 2], now.width, now.height, pitch),
+                                                       sampling_of(cudaAddressModeMirror, cudaFilterModeLinear, true));
         Picture next{now.width, now.height, {}};
         if (step % 2) {
             next.width /= 2, next.height /= 2;

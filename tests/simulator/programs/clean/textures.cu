@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <vector>
 
-#include "../check.h"
 #include "../programs.h"
+#include "../textures/objects.h"
 
 // Surfaces: a picture written texel by texel, mirrored in place, read back by a texture; boundaries that clamp and that
 // give zero; cubemaps by face.
@@ -50,17 +50,9 @@ int main() {
     CHECK(cudaMallocArray(&array, &pair, kWidth, kHeight, cudaArraySurfaceLoadStore));
     CHECK(cudaMalloc3DArray(&cubes, &number, make_cudaExtent(8, 8, 12),
                             cudaArraySurfaceLoadStore | cudaArrayCubemap | cudaArrayLayered));
-    cudaResourceDesc resource = {};
-    resource.resType = cudaResourceTypeArray;
-    resource.res.array.array = array;
-    cudaSurfaceObject_t surface, cube_surface;
-    CHECK(cudaCreateSurfaceObject(&surface, &resource));
-    cudaTextureDesc sampling = {};
-    sampling.addressMode[0] = sampling.addressMode[1] = cudaAddressModeClamp;
-    cudaTextureObject_t texture;
-    CHECK(cudaCreateTextureObject(&texture, &resource, &sampling, nullptr));
-    resource.res.array.array = cubes;
-    CHECK(cudaCreateSurfaceObject(&cube_surface, &resource));
+    const cudaSurfaceObject_t surface = surface_of(array), cube_surface = surface_of(cubes);
+    const cudaTextureObject_t texture =
+        texture_of(resource_of(array), sampling_of(cudaAddressModeClamp, cudaFilterModePoint));
 
     fill<<<dim3(2, kHeight), 32>>>(surface);
     mirror<<<kHeight, 32>>>(surface);
@@ -150,7 +142,7 @@ struct Image {
 };
 
 template <class T>
-static Image make(const std::vector<T> &texels, cudaExtent extent, unsigned flags, bool normalized, bool linear) {
+static Image make(const std::vector<T> &texels, cudaExtent extent, unsigned flags, bool smooth) {
     Image image;
     cudaChannelFormatDesc channels = cudaCreateChannelDesc<T>();
     CHECK(cudaMalloc3DArray(&image.array, &channels, extent, flags));
@@ -161,14 +153,9 @@ static Image make(const std::vector<T> &texels, cudaExtent extent, unsigned flag
     copy.extent = make_cudaExtent(extent.width, rows, extent.depth);
     copy.kind = cudaMemcpyHostToDevice;
     CHECK(cudaMemcpy3D(&copy));
-    cudaResourceDesc resource = {};
-    resource.resType = cudaResourceTypeArray;
-    resource.res.array.array = image.array;
-    cudaTextureDesc sampling = {};
-    for (auto &mode : sampling.addressMode) mode = normalized ? cudaAddressModeWrap : cudaAddressModeClamp;
-    sampling.filterMode = linear ? cudaFilterModeLinear : cudaFilterModePoint;
-    sampling.normalizedCoords = normalized;
-    CHECK(cudaCreateTextureObject(&image.texture, &resource, &sampling, nullptr));
+    image.texture =
+        texture_of(resource_of(image.array), sampling_of(smooth ? cudaAddressModeWrap : cudaAddressModeClamp,
+                                                         smooth ? cudaFilterModeLinear : cudaFilterModePoint, smooth));
     return image;
 }
 
@@ -184,7 +171,7 @@ int main() {
     float *out;
     CHECK(cudaMalloc(&out, texels.size() * sizeof(float)));
 
-    Image image = make(texels, make_cudaExtent(width, width, layers), cudaArrayLayered, true, true);
+    Image image = make(texels, make_cudaExtent(width, width, layers), cudaArrayLayered, true);
     for (int layer = 0; layer < layers; ++layer)
         negate_layer<<<dim3(2, 2), dim3(8, 8)>>>(out, image.texture, width, layer);
     CHECK(cudaMemcpy(got.data(), out, layers * width * width * sizeof(float), cudaMemcpyDeviceToHost));
@@ -194,7 +181,7 @@ int main() {
 
     std::vector<float2> pairs(width * layers);
     for (size_t i = 0; i < pairs.size(); ++i) pairs[i] = make_float2(-1, float(i));
-    image = make(pairs, make_cudaExtent(width, 0, layers), cudaArrayLayered, false, false);
+    image = make(pairs, make_cudaExtent(width, 0, layers), cudaArrayLayered, false);
     read_1d_layers<<<layers, width>>>(out, image.texture, width);
     CHECK(cudaMemcpy(got.data(), out, layers * width * sizeof(float), cudaMemcpyDeviceToHost));
     for (int i = 0; i < layers * width; ++i)
@@ -203,7 +190,7 @@ int main() {
 
     for (int cubes = 1; cubes <= 2; ++cubes) {
         const unsigned flags = cudaArrayCubemap | (cubes > 1 ? cudaArrayLayered : 0);
-        image = make(texels, make_cudaExtent(width, width, 6 * cubes), flags, true, true);
+        image = make(texels, make_cudaExtent(width, width, 6 * cubes), flags, true);
         for (int layer = 0; layer < cubes; ++layer) {
             if (cubes > 1) {
                 read_cube<true><<<6, dim3(width, width)>>>(out, image.texture, width, layer);
@@ -260,18 +247,9 @@ int main() {
         cudaExtent extent;
         CHECK(cudaArrayGetInfo(nullptr, &extent, nullptr, level[k]));
         if (extent.width != size_t(n) || extent.height != size_t(n)) return printf("level %d has another size\n", k), 1;
-        cudaResourceDesc from = {}, to = {};
-        from.resType = to.resType = cudaResourceTypeArray;
-        from.res.array.array = level[k - 1];
-        to.res.array.array = level[k];
-        cudaTextureDesc sampling = {};
-        sampling.filterMode = cudaFilterModeLinear;
-        sampling.addressMode[0] = sampling.addressMode[1] = cudaAddressModeClamp;
-        sampling.normalizedCoords = true;
-        cudaTextureObject_t texture;
-        cudaSurfaceObject_t surface;
-        CHECK(cudaCreateTextureObject(&texture, &from, &sampling, nullptr));
-        CHECK(cudaCreateSurfaceObject(&surface, &to));
+        const cudaTextureObject_t texture =
+            texture_of(resource_of(level[k - 1]), sampling_of(cudaAddressModeClamp, cudaFilterModeLinear, true));
+        const cudaSurfaceObject_t surface = surface_of(level[k]);
         halve<<<1, dim3(8, 8)>>>(surface, texture, n);
         CHECK(cudaDeviceSynchronize());
         CHECK(cudaDestroyTextureObject(texture));
@@ -286,13 +264,10 @@ int main() {
     cudaResourceDesc resource = {};
     resource.resType = cudaResourceTypeMipmappedArray;
     resource.res.mipmap.mipmap = mipmap;
-    cudaTextureDesc sampling = {};
+    cudaTextureDesc sampling = sampling_of(cudaAddressModeClamp, cudaFilterModePoint, true);
     sampling.mipmapFilterMode = cudaFilterModeLinear;
-    sampling.addressMode[0] = sampling.addressMode[1] = cudaAddressModeClamp;
-    sampling.normalizedCoords = true;
     sampling.maxMipmapLevelClamp = levels - 1;
-    cudaTextureObject_t texture;
-    CHECK(cudaCreateTextureObject(&texture, &resource, &sampling, nullptr));
+    const cudaTextureObject_t texture = texture_of(resource, sampling);
     float *out;
     const int points = 32;
     CHECK(cudaMallocManaged(&out, 2 * points * sizeof(float)));
@@ -345,18 +320,8 @@ int main() {
     CHECK(cudaMalloc(&out, width * height * sizeof(float)));
     CHECK(cudaMemcpy2D(pitched, pitch, image.data(), width * sizeof(float), width * sizeof(float), height,
                        cudaMemcpyHostToDevice));
-    cudaResourceDesc resource = {};
-    resource.resType = cudaResourceTypePitch2D;
-    resource.res.pitch2D.devPtr = pitched;
-    resource.res.pitch2D.desc = cudaCreateChannelDesc<float>();
-    resource.res.pitch2D.width = width;
-    resource.res.pitch2D.height = height;
-    resource.res.pitch2D.pitchInBytes = pitch;
-    cudaTextureDesc sampling = {};
-    sampling.normalizedCoords = true;
-    sampling.addressMode[0] = sampling.addressMode[1] = cudaAddressModeWrap;
-    cudaTextureObject_t texture;
-    CHECK(cudaCreateTextureObject(&texture, &resource, &sampling, nullptr));
+    const cudaTextureObject_t texture = texture_of(resource_of(pitched, width, height, pitch),
+                                                   sampling_of(cudaAddressModeWrap, cudaFilterModePoint, true));
     shift_pitched<<<dim3(2, height), 64>>>(out, texture, width, height, by);
     CHECK(cudaMemcpy(got.data(), out, got.size() * sizeof(float), cudaMemcpyDeviceToHost));
     for (int i = 0; i < width * height; ++i) {
@@ -376,16 +341,10 @@ int main() {
     CHECK(cudaMalloc(&sums, rows * sizeof(int)));
     CHECK(cudaMemcpy(device_values, values.data(), values.size() * sizeof(short), cudaMemcpyHostToDevice));
     CHECK(cudaMemcpy(device_starts, starts.data(), starts.size() * sizeof(int), cudaMemcpyHostToDevice));
-    cudaTextureObject_t linear[2];
-    for (int k = 0; k < 2; ++k) {
-        cudaResourceDesc row = {};
-        row.resType = cudaResourceTypeLinear;
-        row.res.linear.devPtr = k ? (void *)device_starts : (void *)device_values;
-        row.res.linear.desc = k ? cudaCreateChannelDesc<int>() : cudaCreateChannelDesc<short>();
-        row.res.linear.sizeInBytes = k ? starts.size() * sizeof(int) : values.size() * sizeof(short);
-        cudaTextureDesc plain = {};
-        CHECK(cudaCreateTextureObject(&linear[k], &row, &plain, nullptr));
-    }
+    const cudaTextureObject_t linear[] = {
+        texture_of(resource_of(device_values, values.size() * sizeof(short))),
+        texture_of(resource_of(device_starts, starts.size() * sizeof(int))),
+    };
     sum_rows<<<1, 64>>>(sums, linear[0], linear[1], rows);
     std::vector<int> summed(rows);
     CHECK(cudaMemcpy(summed.data(), sums, rows * sizeof(int), cudaMemcpyDeviceToHost));
@@ -429,20 +388,6 @@ __global__ void project(float4 *out, cudaTextureObject_t volume, cudaTextureObje
     out[y * kSize + x] = sum;
 }
 
-static cudaTextureObject_t texture_of(cudaArray_t array, bool linear, bool normalized, bool bytes) {
-    cudaResourceDesc resource = {};
-    resource.resType = cudaResourceTypeArray;
-    resource.res.array.array = array;
-    cudaTextureDesc sampling = {};
-    for (auto &mode : sampling.addressMode) mode = cudaAddressModeClamp;
-    sampling.filterMode = linear ? cudaFilterModeLinear : cudaFilterModePoint;
-    sampling.readMode = bytes ? cudaReadModeNormalizedFloat : cudaReadModeElementType;
-    sampling.normalizedCoords = normalized;
-    cudaTextureObject_t texture;
-    CHECK(cudaCreateTextureObject(&texture, &resource, &sampling, nullptr));
-    return texture;
-}
-
 int main() {
     const cudaExtent extent = make_cudaExtent(kSize, kSize, kSize);
     std::vector<unsigned char> volume(kSize * kSize * kSize), smoothed(volume.size());
@@ -461,14 +406,14 @@ int main() {
     CHECK(cudaMallocArray(&transfer, &colour, 3, 1));
     CHECK(cudaMemcpy2DToArray(transfer, 0, 0, colours, 0, sizeof colours, 1, cudaMemcpyHostToDevice));
 
-    cudaResourceDesc resource = {};
-    resource.resType = cudaResourceTypeArray;
-    resource.res.array.array = out;
-    cudaSurfaceObject_t surface;
-    CHECK(cudaCreateSurfaceObject(&surface, &resource));
-    const cudaTextureObject_t in_texture = texture_of(in, false, false, true);
-    const cudaTextureObject_t out_texture = texture_of(out, true, true, true);
-    const cudaTextureObject_t transfer_texture = texture_of(transfer, true, true, false);
+    const cudaSurfaceObject_t surface = surface_of(out);
+    const cudaTextureReadMode as_fractions = cudaReadModeNormalizedFloat;
+    const cudaTextureObject_t in_texture =
+        texture_of(resource_of(in), sampling_of(cudaAddressModeClamp, cudaFilterModePoint, false, as_fractions));
+    const cudaTextureObject_t out_texture =
+        texture_of(resource_of(out), sampling_of(cudaAddressModeClamp, cudaFilterModeLinear, true, as_fractions));
+    const cudaTextureObject_t transfer_texture =
+        texture_of(resource_of(transfer), sampling_of(cudaAddressModeClamp, cudaFilterModeLinear, true));
     smooth<<<kSize, dim3(kSize, kSize)>>>(in_texture, surface);
     float4 *pixels;
     CHECK(cudaMalloc(&pixels, kSize * kSize * sizeof(float4)));

@@ -55,6 +55,43 @@ extern "C" __global__ void gives_up_by_clock(volatile int *p, int ticks) {
     if (threadIdx.x == 0) p[blockIdx.x + 2] = 7;
 }
 
+extern "C" __global__ void gives_up_after_minutes(volatile int *p) {
+    const long long begin = clock64();
+    while (p[1] == 0 && clock64() - begin < 1ll << 37) {
+    }
+    if (threadIdx.x == 0) p[blockIdx.x + 2] = 7;
+}
+
+// The longer it lasts, the longer the naps: so libcu++ waits for semaphores and latches.
+__device__ void nap(long long begin) {
+    const long long waited = clock64() - begin;
+    __nanosleep(waited < 4000000 ? unsigned(waited / 4) : 1000000);
+}
+
+extern "C" __global__ void naps(volatile int *p, int sets) {
+    const long long begin = clock64();
+    if (blockIdx.x == 1 && sets) {
+        for (int i = 0; i < 1000; ++i) atomicAdd((int *)p + 2, 1);  // many turns later
+        p[0] = 1;
+    }
+    while (p[0] == 0) nap(begin);
+}
+
+extern "C" __global__ void naps_in_shared(int *p, int sets) {
+    __shared__ volatile int flag;
+    const long long begin = clock64();
+    if (threadIdx.x == 0) flag = 0;
+    __syncthreads();
+    if (threadIdx.x < 32) {
+        int x = threadIdx.x;
+        for (int i = 0; i < 200000; ++i) x = x * 5 + 1;
+        if (sets) flag = x | 1;
+    } else {
+        while (flag == 0) nap(begin);  // napping in shared memory
+    }
+    p[threadIdx.x] = 1;
+}
+
 extern "C" __global__ void gives_up_by_count(volatile int *p, int tries) {
     int left = tries;
     while (p[1] == 0 && left > 0) --left;
@@ -241,6 +278,25 @@ __device__ bool try_wait(unsigned bar, unsigned parity) {
                  : "r"(bar), "r"(parity)
                  : "memory");
     return done;
+}
+
+extern "C" __global__ void asks_for_phase(int *p, int arrives) {
+    __shared__ alignas(8) unsigned long long bar;
+    const unsigned at = (unsigned)__cvta_generic_to_shared(&bar);
+    if (threadIdx.x == 0) asm volatile("mbarrier.init.shared::cta.b64 [%0], 2;" ::"r"(at));  // for two
+    __syncthreads();
+    const long long begin = clock64();
+    if (threadIdx.x < 1 + arrives) asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(at) : "memory");
+    const auto done = [&] {
+        unsigned is_done;
+        asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.shared::cta.b64 p, [%1], 0; selp.u32 %0, 1, 0, p; }"
+                     : "=r"(is_done)
+                     : "r"(at)
+                     : "memory");
+        return is_done != 0;
+    };
+    while (!done()) nap(begin);
+    p[threadIdx.x] = 1;
 }
 
 extern "C" __global__ void waits_for_phase(volatile int *p, int tries) {

@@ -138,7 +138,7 @@ __global__ void traps(int *p) {
 }
 
 __global__ void spin(volatile int *p) {
-    while (p[0] == 0 && clock64() >= 0) {  // by a clock: nobody knows that it will not end
+    for (unsigned long long tries = 1; p[0] == 0 && tries; ++tries) {  // it counts: nobody knows that it will not end
     }
 }
 __global__ void endless(int *p) {

@@ -206,6 +206,31 @@ int main() {
 
 }  // namespace race_histogram
 
+// A plain look whether the maximum is to be raised, while others raise it.
+namespace race_look_at_a_maximum {
+
+__global__ void greatest(float *out, const float *in) {
+    __shared__ int most;
+    if (threadIdx.x == 0) most = 0;
+    __syncthreads();
+    const int x = int(in[threadIdx.x * 5 % 64]);
+#ifdef MENDED
+    if (x > *(volatile int *)&most) atomicMax(&most, x);
+#else
+    if (x > most) atomicMax(&most, x);  //! shared_race: atomic update or updated | only decides whether to update
+#endif
+    __syncthreads();
+    out[threadIdx.x] = float(most);
+}
+
+int main() {
+    const auto [b, a] = arrays();
+    greatest<<<1, 128>>>(b, a);
+    return ended();
+}
+
+}  // namespace race_look_at_a_maximum
+
 // A warp exchanges values through shared memory and trusts that its lanes run in step.
 namespace race_lockstep {
 
@@ -528,6 +553,7 @@ int main(int argc, char **argv) {
                          PROGRAM(race_exited_warp),
                          PROGRAM(race_flag_without_fence),
                          PROGRAM(race_histogram),
+                         PROGRAM(race_look_at_a_maximum),
                          PROGRAM(race_lockstep),
                          PROGRAM(race_missing_barrier),
                          PROGRAM(race_reduction_last_warp),

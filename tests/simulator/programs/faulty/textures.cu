@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "../programs.h"
+#include "../textures/objects.h"
 
 // Threads beyond the right edge of a surface write, too.
 namespace surface_past_the_edge {
@@ -18,11 +19,7 @@ int main() {
     cudaChannelFormatDesc channels = cudaCreateChannelDesc<float>();
     cudaArray_t array;
     cudaMallocArray(&array, &channels, 20, 8, cudaArraySurfaceLoadStore);
-    cudaResourceDesc resource = {};
-    resource.resType = cudaResourceTypeArray;
-    resource.res.array.array = array;
-    cudaSurfaceObject_t surface;
-    cudaCreateSurfaceObject(&surface, &resource);
+    const cudaSurfaceObject_t surface = surface_of(array);
 #ifdef MENDED
     fill<<<8, 32>>>(surface, 20);
 #else
@@ -46,11 +43,7 @@ int main() {
     cudaChannelFormatDesc channels = cudaCreateChannelDesc<float>();
     cudaArray_t array;
     cudaMallocArray(&array, &channels, 20, 8, cudaArraySurfaceLoadStore);
-    cudaResourceDesc resource = {};
-    resource.resType = cudaResourceTypeArray;
-    resource.res.array.array = array;
-    cudaSurfaceObject_t surface;
-    cudaCreateSurfaceObject(&surface, &resource);
+    const cudaSurfaceObject_t surface = surface_of(array);
     float *out;
     cudaMalloc(&out, 9 * 20 * sizeof(float));
 #ifdef MENDED
@@ -82,11 +75,7 @@ int main() {
     cudaChannelFormatDesc channels = cudaCreateChannelDesc<float>();
     cudaArray_t array;
     cudaMallocArray(&array, &channels, 20, 8, cudaArraySurfaceLoadStore);
-    cudaResourceDesc resource = {};
-    resource.resType = cudaResourceTypeArray;
-    resource.res.array.array = array;
-    cudaSurfaceObject_t surface;
-    cudaCreateSurfaceObject(&surface, &resource);
+    const cudaSurfaceObject_t surface = surface_of(array);
     fill<<<8, 32>>>(surface);
     return ended();
 }
@@ -104,14 +93,7 @@ int main() {
     float *values;
     cudaMalloc(&values, 1024 * sizeof(float));
     cudaMemset(values, 0, 1024 * sizeof(float));
-    cudaResourceDesc resource = {};
-    resource.resType = cudaResourceTypeLinear;
-    resource.res.linear.devPtr = values;
-    resource.res.linear.desc = cudaCreateChannelDesc<float>();
-    resource.res.linear.sizeInBytes = 1024 * sizeof(float);
-    cudaTextureDesc sampling = {};
-    cudaTextureObject_t texture;
-    cudaCreateTextureObject(&texture, &resource, &sampling, nullptr);
+    const cudaTextureObject_t texture = texture_of(resource_of(values, 1024 * sizeof(float)));
     float *out;
     cudaMalloc(&out, 2048 * sizeof(float));
 #ifndef MENDED
@@ -135,14 +117,8 @@ int main() {
     cudaChannelFormatDesc channels = cudaCreateChannelDesc<float>();
     cudaArray_t array;
     cudaMallocArray(&array, &channels, 20, 8, cudaArraySurfaceLoadStore);
-    cudaResourceDesc resource = {};
-    resource.resType = cudaResourceTypeArray;
-    resource.res.array.array = array;
-    cudaSurfaceObject_t surface;
-    cudaCreateSurfaceObject(&surface, &resource);
-    cudaTextureDesc sampling = {};
-    cudaTextureObject_t texture;
-    cudaCreateTextureObject(&texture, &resource, &sampling, nullptr);
+    const cudaSurfaceObject_t surface = surface_of(array);
+    const cudaTextureObject_t texture = texture_of(resource_of(array));
     float *out;
     cudaMalloc(&out, 20 * sizeof(float));
 #ifdef MENDED
@@ -173,14 +149,7 @@ int main() {
     float *values;
     cudaMalloc(&values, 1024 * sizeof(float));
     cudaMemset(values, 0, 1024 * sizeof(float));
-    cudaResourceDesc resource = {};
-    resource.resType = cudaResourceTypeLinear;
-    resource.res.linear.devPtr = values;
-    resource.res.linear.desc = cudaCreateChannelDesc<float>();
-    resource.res.linear.sizeInBytes = kSize * sizeof(float);
-    cudaTextureDesc sampling = {};
-    cudaTextureObject_t texture;
-    cudaCreateTextureObject(&texture, &resource, &sampling, nullptr);
+    const cudaTextureObject_t texture = texture_of(resource_of(values, kSize * sizeof(float)));
     float *out;
     cudaMalloc(&out, 2048 * sizeof(float));
     copy<<<kSize / 256, 256>>>(out, texture);
@@ -201,12 +170,7 @@ int main() {
     cudaChannelFormatDesc channels = cudaCreateChannelDesc<float>();
     cudaArray_t array;
     cudaMalloc3DArray(&array, &channels, make_cudaExtent(32, 0, 3), cudaArrayLayered);
-    cudaResourceDesc resource = {};
-    resource.resType = cudaResourceTypeArray;
-    resource.res.array.array = array;
-    cudaTextureDesc sampling = {};
-    cudaTextureObject_t texture;
-    cudaCreateTextureObject(&texture, &resource, &sampling, nullptr);
+    const cudaTextureObject_t texture = texture_of(resource_of(array));
     float *out;
     cudaMalloc(&out, 4 * 32 * sizeof(float));
 #ifdef MENDED
@@ -230,14 +194,7 @@ int main() {
     float *values;
     cudaMalloc(&values, 1024 * sizeof(float));
     cudaMemset(values, 0, 1024 * sizeof(float));
-    cudaResourceDesc resource = {};
-    resource.resType = cudaResourceTypeLinear;
-    resource.res.linear.devPtr = values;
-    resource.res.linear.desc = cudaCreateChannelDesc<float>();
-    resource.res.linear.sizeInBytes = 1024 * sizeof(float);
-    cudaTextureDesc sampling = {};
-    cudaTextureObject_t texture;
-    cudaCreateTextureObject(&texture, &resource, &sampling, nullptr);
+    const cudaTextureObject_t texture = texture_of(resource_of(values, 1024 * sizeof(float)));
     float *out;
     cudaMalloc(&out, 2048 * sizeof(float));
 #ifndef MENDED
@@ -248,18 +205,6 @@ int main() {
 }
 
 }  // namespace texture_of_freed_memory
-
-inline cudaTextureObject_t texture_of(float *numbers, size_t bytes) {
-    cudaResourceDesc resource = {};
-    resource.resType = cudaResourceTypeLinear;
-    resource.res.linear.devPtr = numbers;
-    resource.res.linear.desc = cudaCreateChannelDesc<float>();
-    resource.res.linear.sizeInBytes = bytes;
-    cudaTextureDesc description = {};
-    cudaTextureObject_t texture;
-    cudaCreateTextureObject(&texture, &resource, &description, nullptr);
-    return texture;
-}
 
 // A texture of what the kernel itself writes.
 namespace written_texels {
@@ -277,7 +222,7 @@ __global__ void twice(float *out, float *numbers, cudaTextureObject_t texture) {
 
 int main() {
     const auto [b, a] = arrays();
-    twice<<<1, 64>>>(b, a, texture_of(a, 256));
+    twice<<<1, 64>>>(b, a, texture_of(resource_of(a, 256)));
     return ended();
 }
 
@@ -300,12 +245,9 @@ __global__ void turned(float *out, cudaSurfaceObject_t surface) {
 int main() {
     const auto [b, a] = arrays();
     cudaChannelFormatDesc channels = cudaCreateChannelDesc<float>();
-    cudaResourceDesc resource = {};
-    resource.resType = cudaResourceTypeArray;
-    cudaMallocArray(&resource.res.array.array, &channels, 64, 1, cudaArraySurfaceLoadStore);
-    cudaSurfaceObject_t surface;
-    cudaCreateSurfaceObject(&surface, &resource);
-    turned<<<1, 64>>>(b, surface);
+    cudaArray_t array;
+    cudaMallocArray(&array, &channels, 64, 1, cudaArraySurfaceLoadStore);
+    turned<<<1, 64>>>(b, surface_of(array));
     return ended();
 }
 
@@ -324,7 +266,7 @@ __global__ void fetch(float *out, cudaTextureObject_t texture) {
 
 int main() {
     const auto [b, a] = arrays();
-    const cudaTextureObject_t texture = texture_of(a, 256);
+    const cudaTextureObject_t texture = texture_of(resource_of(a, 256));
     cudaStream_t one, other;
     cudaStreamCreate(&one);
     cudaStreamCreate(&other);

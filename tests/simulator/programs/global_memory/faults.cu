@@ -58,7 +58,7 @@ KERNEL(atomics_of_one_block) {  // .cta orders nothing between blocks
     PLACE
     if (t) return;
     if constexpr (mended) atomicAdd(out, 1);
-    else atomicAdd_block(out, 1);  //! atomics_of_one_block global_race: nothing orders the two blocks
+    else atomicAdd_block(out, 1);  //! atomics_of_one_block global_race: nothing orders the two blocks | is atomic for its own block only
 }
 
 KERNEL(atomic_here_plain_there) {
@@ -232,7 +232,7 @@ KERNEL(fence_of_one_block) {  // __threadfence_block() says nothing to other blo
     __syncthreads();
     if (!last || t) return;
     unsigned sum = 0;
-    for (unsigned k = 0; k < gridDim.x * 64; ++k) sum += out[k + 1];  //! fence_of_one_block global_race: nothing orders the two blocks
+    for (unsigned k = 0; k < gridDim.x * 64; ++k) sum += out[k + 1];  //! fence_of_one_block global_race: nothing orders the two blocks | A __threadfence_block() orders nothing for other blocks
     out[0] = sum;
 }
 
@@ -276,7 +276,7 @@ KERNEL(flag_not_acquired) {
     } else {
         while (VOLATILE(flags) == 0) {}
         if constexpr (mended) FENCE();
-        out[b] = out[0];  //! flag_not_acquired global_race: an acquire before it
+        out[b] = out[0];  //! flag_not_acquired global_race: an acquire before it | The write has been released
     }
 }
 
@@ -431,6 +431,53 @@ KERNEL(barrier_missing_before_the_next_write) {
     }
 }
 
+KERNEL(summed_while_others_add) {  // in the branch that stands first in the machine's order
+    PLACE
+    unsigned *sums = out + b * 128;
+    if (t < 32) atomicAdd(sums + t % 16, in[i] + 1);  //! summed_while_others_add global_race: A __syncthreads() that both threads pass
+    if constexpr (mended) __syncthreads();
+    if (t >= 32) sums[64 + t] = sums[t % 16];  //! summed_while_others_add global_race: nothing orders the two
+}
+
+KERNEL(sum_read_behind_each_addition) {  // unrolled, so that each read has additions of its thread behind it
+    PLACE
+    unsigned *sum = out + b * 128;
+    for (unsigned k = 0; k < 4; ++k) {
+        atomicAdd(sum, in[i] + k);  //! sum_read_behind_each_addition global_race: nothing orders the two
+        if constexpr (mended) __syncthreads();
+        if (k == 3 || !mended) sum[64 + t] = *sum;  //! sum_read_behind_each_addition global_race: nothing orders the two
+    }
+}
+
+KERNEL(passed_back_without_a_fence) {  // what the block wrote comes back to it by another block
+    PLACE
+    if (b == 0 && t < 32) {
+        out[t] = in[t] + 1;  //~ passed_back_without_a_fence
+        __syncwarp();
+        if (t == 0) { FENCE(); VOLATILE(flags) = 1; }
+    } else if (b == 1 && t == 0) {
+        while (VOLATILE(flags) == 0) {}
+        if constexpr (mended) FENCE();
+        VOLATILE(flags + 1) = 1;
+    } else if (b == 0) {
+        while (VOLATILE(flags + 1) == 0) {}
+        FENCE();
+        out[t] = out[t - 32];  //! passed_back_without_a_fence global_race: nothing orders the two
+    }
+}
+
+KERNEL(freed_while_others_read) {
+    PLACE
+    __shared__ unsigned *list;
+    if (t == 0) list = static_cast<unsigned *>(malloc(256));
+    __syncthreads();
+    list[t] = in[i];
+    __syncthreads();
+    out[i] = list[63 - t];  //! freed_while_others_read global_race: nothing orders the two
+    if constexpr (mended) __syncthreads();
+    if (t == 0) free(list);  //! freed_while_others_read global_race: freed at or free at | nothing orders the two
+}
+
 KERNEL(lanes_store_to_one_place) {
     PLACE
     const unsigned at = mended ? i : b * 64 + t / 2;
@@ -496,6 +543,10 @@ const Case cases[] = {
     CASE(barrier_missing),
     CASE(warp_barrier_missing),
     CASE(barrier_missing_before_the_next_write),
+    CASE(summed_while_others_add),
+    CASE(sum_read_behind_each_addition),
+    CASE(passed_back_without_a_fence),
+    CASE(freed_while_others_read),
     CASE(lanes_store_to_one_place),
     CASE(counter_of_the_block),
     CASE(copied_while_it_is_written),

@@ -2,7 +2,7 @@
 #include <cstring>
 #include <vector>
 
-#include "../check.h"
+#include "../textures/objects.h"
 
 #define TRUE(condition)                                              \
     do {                                                             \
@@ -28,19 +28,6 @@ static cudaArray_t make_array(size_t width, size_t height, unsigned flags = 0,
     cudaArray_t array;
     CHECK(cudaMallocArray(&array, &channels, width, height, flags));
     return array;
-}
-
-static cudaResourceDesc resource_of(cudaArray_t array) {
-    cudaResourceDesc resource = {};
-    resource.resType = cudaResourceTypeArray;
-    resource.res.array.array = array;
-    return resource;
-}
-
-static cudaTextureObject_t texture_of(const cudaResourceDesc &resource, const cudaTextureDesc &sampling = {}) {
-    cudaTextureObject_t texture;
-    CHECK(cudaCreateTextureObject(&texture, &resource, &sampling, nullptr));
-    return texture;
 }
 
 __global__ void copy_texels(float *out, cudaTextureObject_t texture) {
