@@ -9,17 +9,29 @@ import pytest
 from cudart import run_program
 
 PROGRAM = Path(__file__).parent / "programs" / "runtime" / "texture_api.cu"
+LATE_COPIES = "late_copies"
 CASES = re.findall(r"CASE\((\w+)\)", PROGRAM.read_text().split("#define CASE")[1])
+CASES.remove(LATE_COPIES)
 
 
 def test_all_cases_are_found():
-    assert len(CASES) >= 11
+    assert len(CASES) >= 10
 
 
 @pytest.mark.simulator_only
 @pytest.mark.parametrize("case", CASES)
 def test_case(case):
     assert run_program(PROGRAM, [case]).check().stdout == "passed\n"
+
+
+@pytest.mark.simulator_only
+def test_a_pinned_source_is_read_late():
+    """That the host has changed it meanwhile is a hazard; without hazards the copy brings what stands there."""
+    assert run_program(PROGRAM, [LATE_COPIES], env={"WARPSIM_HAZARDS": "off"}).check().stdout == "passed\n"
+    result = run_program(PROGRAM, [LATE_COPIES], report=True)
+    (hazard,) = result.hazards
+    assert result.returncode and hazard["kind"] == "launch_race"
+    assert "cudaMemcpy2DToArrayAsync in stream 0 reads byte 2 of the 128 bytes" in hazard["message"]
 
 
 @pytest.mark.simulator_only
