@@ -1,4 +1,4 @@
-// Stage shapes has this mask with Bc as a parameter; stages from wgmma on have the like of it.
+// Stage wgmma and those up to no_gap have this mask with Bc as a constant; stage shapes applies it to parts of a tile.
 #pragma once
 
 #include "accumulator.cuh"

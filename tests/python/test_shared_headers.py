@@ -10,10 +10,11 @@ import pytest
 from flashladder.core.paths import headers, included
 from flashladder.ladder import stages
 
-# What no stage teaches: the C ABI, launches, conversions, one function per instruction.
+# What no stage teaches: the C ABI, launches, conversions, one function per instruction; and the mask, which stages have
+# with a tile's columns as a constant, or in parts.
 PLAIN = {
     "attention.h", "attention_backward.h", "attention_decode.h", "attention_ring.h", "command_line.h", "configured.h",
-    "json_writer.h", "kernel_queue.h", "launch.h", "launch_backward.h", "launch_decode.h", "launch_ring.h",
+    "json_writer.h", "kernel_queue.h", "launch.h", "launch_backward.h", "launch_decode.h", "launch_ring.h", "mask.cuh",
     "numbers.cuh", "ptx.cuh", "ptx_cluster.cuh", "ptx_decode.cuh", "ptx_hopper.cuh", "ptx_ring.cuh", "show.cuh",
     "tensor_maps.h", "wgmma.cuh", "decode_maps.h", "decode_plan.cuh", "backward_maps.h", "backward_passes.cuh",
     "cut_units.cuh", "gradient_rows.cuh", "ptx_backward.cuh", "unit_tiles.cuh", "wgmma_backward.cuh",

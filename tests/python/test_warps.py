@@ -109,7 +109,7 @@ def test_a_stage_that_computes_gradients_has_a_timeline_of_its_longest_kernel():
     # A block has one tile of 128 keys and sees two of 64 queries, each with five products.
     busy = sum(end - start for start, end in one.busy["tensor", 0])
     assert busy == pytest.approx(5 * 2 * (2 * 128 * 64 * 128 / 4096))
-    with pytest.raises(FlashLadderError, match="for stages that compute attention"):
+    with pytest.raises(FlashLadderError, match="only stages that compute attention"):
         warps.of("ring")
 
 
