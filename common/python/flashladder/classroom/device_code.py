@@ -37,7 +37,7 @@ MOST_RESULT = 64 << 20  # bytes of each file that the launching process leaves
 # What counts is the processor's time: on a machine that has much else to do an honest kernel ends by no limit. All
 # instances of shapes take 13 s of it.
 COMPILING = Limits(240, 30, memory_bytes=4 << 30, file_bytes=64 << 20, output_bytes=256 << 10)
-RUNNING = Limits(80, 20, memory_bytes=3 << 30, file_bytes=MOST_RESULT, output_bytes=1 << 20)
+RUNNING = Limits(80, 20, memory_bytes=4 << 30, file_bytes=MOST_RESULT, output_bytes=1 << 20)
 # The driver compiles the PTX first, and reserves more addresses than there is memory.
 ON_A_GPU = Limits(120, memory_bytes=None, file_bytes=MOST_RESULT, output_bytes=1 << 20)
 TURNS = 20  # of a submission and its rival on a GPU
