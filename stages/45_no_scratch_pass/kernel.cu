@@ -242,8 +242,8 @@ struct Converter {
             const int head = part / head_parts;
             if (head >= params.B * params.Hkv) break;
             if (lane == 0) {
-                const int *const added = counters->added() + head;
                 const int all = head < cuts.prepared ? units : units + head_parts / consumers;
+                const int *const added = counters->added() + head;
                 while (ptx::load_relaxed(added) != all) __nanosleep(200);
                 ptx::load_acquire(added);      // once: while it waits, it need not empty the L1 cache
                 ptx::fence_proxy_async_all();  // the bulk copies see the sums, too
