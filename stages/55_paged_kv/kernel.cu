@@ -25,9 +25,6 @@ struct Part {
     int begin, end;     // the units
     int number, count;  // of the head's parts; count 0: there is no part, and it has no units
     int first_slot;     // of the head's parts
-
-    // Whether it is what is left of a divided head.
-    __device__ bool is_left() const { return count > 1 && number == count - 1; }
 };
 
 // As memory has it: a length that is not written yet may be any number.
@@ -83,9 +80,8 @@ struct Lengths {
     Row row;   // of the first 32
 };
 
-// A part has the share of a block at most, but a unit for each warp at least. Between two parts a block stands still.
-// So a short share is two units larger, because blocks with two parts have less then, and rounded up so that all warps
-// have as many units. most: the host's where it knows all lengths.
+// A part has the share of a block at most, rounded up so that each warp has as many units. most: the host's where it
+// knows all lengths.
 template <bool equal>
 __device__ Lengths read_lengths(const FlashDecodeParams &params, int most, int warps) {
     if (equal) return {.most = most};
@@ -93,9 +89,8 @@ __device__ Lengths read_lengths(const FlashDecodeParams &params, int most, int w
     for (int b = threadIdx.x % 32; b < params.B; b += 32)
         units += units_of(length_of(params, stored_length(params, b)));
     units = __reduce_add_sync(0xffffffff, units);
-    constexpr int between_parts = 2, long_share = 256;
-    most = (units + gridDim.z - 1) / gridDim.z;
-    if (most < long_share) most = (most + between_parts + warps - 1) / warps * warps;
+    const int share = (units + gridDim.z - 1) / gridDim.z;
+    most = (share + warps - 1) / warps * warps;
     return {.most = most, .row = read_row(params, 0, most)};
 }
 
@@ -165,11 +160,11 @@ __device__ void choose_first(Part &part, Part &next_part, const FlashDecodeParam
         part = next_part;
         next_part = choose_part<false>(params, lengths, round, rows_each);
     }
-    if (next_part.is_left() && !part.is_left()) {
-        const Part other = part;
-        part = next_part;
-        next_part = other;
-    }
+    const auto is_left = [](const Part &one) { return one.count > 1 && one.number == one.count - 1; };
+    if (!is_left(next_part) || is_left(part)) return;
+    const Part other = part;
+    part = next_part;
+    next_part = other;
 }
 
 // ---- load ----
@@ -253,22 +248,53 @@ struct UnitList {
 
 // ---- store ----
 
-// The end of a part: stores O, or leaves the part in its slot and merges all of the head if it is the last one. It is
-// where has_others, and need not count itself.
+// Four columns of a row, of all parts of a head in their order. own: those of this block's part. So that a lane waits
+// for memory once, it asks for several parts together.
+template <int d_head, int row_tiles>
+__device__ RowPiece merge_parts(const Parts<d_head, row_tiles> &parts, int64_t first_slot, const Part &part,
+                                const RowPiece &own, int row, int column) {
+    constexpr int together = 8;
+    RowPiece sum;
+    for (int first = 0; first < part.count; first += together) {
+        RowPiece pieces[together];
+#pragma unroll
+        for (int i = 0; i < together; ++i) {
+            const int64_t slot = first_slot + first + i;
+            if (first + i == part.number) {
+                pieces[i] = own;
+            } else if (first + i < part.count) {
+                const float2 softmax = parts.softmax[slot][row];
+                pieces[i].O = *reinterpret_cast<const float4 *>(&parts.O[slot][row][column]);
+                pieces[i].row_max = softmax.x;
+                pieces[i].row_sum = softmax.y;
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < together; ++i) {
+            const float new_max = fmaxf(sum.row_max, pieces[i].row_max);
+            const float old_weight = weight_of(sum.row_max, new_max), weight = weight_of(pieces[i].row_max, new_max);
+            sum.row_max = new_max;
+            sum.row_sum = sum.row_sum * old_weight + weight * pieces[i].row_sum;
+            sum.O = add_weighted(add_weighted({}, old_weight, sum.O), weight, pieces[i].O);
+        }
+    }
+    return sum;
+}
+
+// The end of a part: stores O, or leaves the part in its slot, and if it is the last one of a head, stores O of all its
+// parts. It is if has_others. In whatever order the blocks come, the same bits are stored.
 template <typename T, int d_head, int row_tiles, int warps>
 __device__ void finish(SharedStorage<T, d_head, row_tiles, warps> &shared, const FlashDecodeParams &params,
                        const Part &part, const Parts<d_head, row_tiles> &parts, int64_t first_slot, bool has_others) {
-    const Head &head = part.head;
-    if (part.count > 1) {
-        store_part(shared.results, parts, first_slot + part.number, head.rows);
-        if (has_others)
-            __syncthreads();  // all threads have stored their share of the part
-        else if (!is_last_block(shared.last_block, parts.arrived[head.number], part.count))
-            return;
-        gather_parts(shared.results, parts, first_slot, part.count, head.rows);
-        __syncthreads();  // the parts are there for all
+    if (part.count > 1 && !has_others) {
+        store_part(shared.results, parts, first_slot + part.number, part.head.rows);
+        if (!is_last_block(shared.last_block, parts.arrived[part.head.number], part.count)) return;
     }
-    store_O<T>(shared.results, params, head);
+    const auto merge = [&shared, &part, &parts, first_slot](int row, int column) {
+        const RowPiece own = merge_warps(shared.results, row, column);
+        return part.count == 1 ? own : merge_parts(parts, first_slot, part, own, row, column);
+    };
+    store_O<T, d_head, 32 * warps>(params, part.head, merge);
 }
 
 // ---- kernel ----
@@ -359,9 +385,11 @@ __global__ void __launch_bounds__(32 * warps, blocks_that_fit<d_head, row_tiles,
                 has_looked = true;
                 if (round > 1 && part_of_round(round) < most_parts)
                     next_part = choose_part<equal>(params, lengths, round, rows_each);
-                next_units.begin(params, next_part, warps);
-                if (next_part.count > 0) load_Q<T>(next_Q, params, next_part.head);
-                if (key >= end) {  // the warp had one unit at most
+                if (next_part.count > 0) {
+                    next_units.begin(params, next_part, warps);
+                    load_Q<T>(next_Q, params, next_part.head);
+                }
+                if (next_part.count > 0 && key >= end) {  // the warp had one unit at most
                     load(own.K, K_full, maps.K, next_units.at(0));
                     load(own.V, V_full, maps.V, next_units.at(0));
                 }
@@ -371,8 +399,8 @@ __global__ void __launch_bounds__(32 * warps, blocks_that_fit<d_head, row_tiles,
                 units.now = units.further;
                 units.look_further(params, part, warps);
             }
-            const bool is_last = key + warps * unit >= end;
-            const Place<box> next = !equal && is_last && has_looked ? next_units.at(0) : units.at(step);
+            const bool is_last = key + warps * unit >= end, goes_on = is_last && has_looked && next_part.count > 0;
+            const Place<box> next = goes_on ? next_units.at(0) : units.at(step);
             if (!equal && warp == 0 && is_last && part.count > 1)
                 has_others = ptx::load_acquire(&parts.arrived[part.head.number]) == part.count - 1;
             float S[m_tiles][row_tiles][4] = {};  // Sᵀ, then Pᵀ: [unit, 8] a tile
