@@ -80,8 +80,8 @@ struct Lengths {
     Row row;   // of the first 32
 };
 
-// A part has the share of a block at most, rounded up so that each warp has as many units. most: the host's where it
-// knows all lengths.
+// A part has the share of a block at most: rounded up, if it is short, so that each warp has as many units. most: the
+// host's where it knows all lengths.
 template <bool equal>
 __device__ Lengths read_lengths(const FlashDecodeParams &params, int most, int warps) {
     if (equal) return {.most = most};
@@ -89,8 +89,9 @@ __device__ Lengths read_lengths(const FlashDecodeParams &params, int most, int w
     for (int b = threadIdx.x % 32; b < params.B; b += 32)
         units += units_of(length_of(params, stored_length(params, b)));
     units = __reduce_add_sync(0xffffffff, units);
-    const int share = (units + gridDim.z - 1) / gridDim.z;
-    most = (share + warps - 1) / warps * warps;
+    constexpr int long_share = 256;
+    most = (units + gridDim.z - 1) / gridDim.z;
+    if (most < long_share) most = (most + warps - 1) / warps * warps;
     return {.most = most, .row = read_row(params, 0, most)};
 }
 
@@ -264,13 +265,12 @@ __device__ RowPiece merge_parts(const Parts<d_head, row_tiles> &parts, int64_t f
                 pieces[i] = own;
             } else if (first + i < part.count) {
                 const float2 softmax = parts.softmax[slot][row];
-                pieces[i].O = *reinterpret_cast<const float4 *>(&parts.O[slot][row][column]);
-                pieces[i].row_max = softmax.x;
-                pieces[i].row_sum = softmax.y;
+                pieces[i] = {*reinterpret_cast<const float4 *>(&parts.O[slot][row][column]), softmax.x, softmax.y};
             }
         }
 #pragma unroll
         for (int i = 0; i < together; ++i) {
+            if (first + i >= part.count) break;
             const float new_max = fmaxf(sum.row_max, pieces[i].row_max);
             const float old_weight = weight_of(sum.row_max, new_max), weight = weight_of(pieces[i].row_max, new_max);
             sum.row_max = new_max;
