@@ -466,28 +466,6 @@ static FlashStatus plan_of(const FlashDecodeParams &params, Plan &plan) {
     return make_plan("Paged KV", params, plan, choices_by_length, params.d_head == 64);
 }
 
-// Of a sequence, each with the rows of Q that a block computes.
-static int heads_each(const FlashDecodeParams &params, const Plan &plan) {
-    return plan.heads / params.B;
-}
-
-// Units of a part where lengths are equal.
-static int most_units(const FlashDecodeParams &params, const Plan &plan) {
-    const int count = (plan.blocks + plan.heads - 1) / plan.heads;
-    return (plan.head_units - 1) / count + 1;
-}
-
-// Blocks that share the parts of a KV head in all sequences.
-static int blocks_each(const FlashDecodeParams &params, const Plan &plan) {
-    if (equal_pieces(params)) return ((plan.head_units - 1) / most_units(params, plan) + 1) * params.B;
-    return std::max(1, plan.blocks / heads_each(params, plan));
-}
-
-// Of a KV head in all sequences: of each one part more than it has shares, because what is left is one.
-static int most_parts(const FlashDecodeParams &params, const Plan &plan) {
-    return blocks_each(params, plan) + (equal_pieces(params) ? 0 : params.B);
-}
-
 static flash::DecodeTraits traits(const FlashDecodeParams &params, const Plan &plan) {
     const int rows = one_tile(params) ? tile : 2 * tile, splits = most_parts(params, plan);
     flash::DecodeTraits traits{.splits = splits, .page_multiple = page_part, .optional_lengths = true};
