@@ -91,42 +91,61 @@ __device__ __forceinline__ void round_queries(const FlashBackwardParams &params,
         *reinterpret_cast<uint4 *>(next) = make_uint4(second[0], second[1], second[2], second[3]);
 }
 
-// What the products need of O: D = rowsum(dO * O), and the log-sum-exp in base 2. Also zeros the sums of dQ, unless
-// zeros_sums is false. grid: (rows of a head's row tiles / 256 * lanes, Hq, B); d_head / 8 lanes work on a row.
-template <typename T, int d_head, int Br, bool zeros_sums>
-__global__ void __launch_bounds__(256) prepare_kernel(const FlashBackwardParams params, const Workspace workspace) {
-    if constexpr (!zeros_sums) ptx::let_next_launch_begin();  // with the set-up of its blocks
-    constexpr int lanes = d_head / 8;
-    const int row = blockIdx.x * (256 / lanes) + threadIdx.x / lanes;
-    const int column = threadIdx.x % lanes * 8;
-    const int head = blockIdx.y, batch = blockIdx.z;
-    const int row_tiles = (params.Nq + Br - 1) / Br;
-
-    float D = 0.0f;
-    if (row < params.Nq) {
-        const T *const O = first_row<T>(params.O, batch, head, row) + column;
-        const T *const dO = first_row<T>(params.dO, batch, head, row) + column;
-        alignas(16) T O_piece[8], dO_piece[8];
-        *reinterpret_cast<uint4 *>(O_piece) = *reinterpret_cast<const uint4 *>(O);
-        *reinterpret_cast<uint4 *>(dO_piece) = *reinterpret_cast<const uint4 *>(dO);
+// Adds the products of 8 numbers each of O and dO to D.
+template <typename T>
+__device__ __forceinline__ float add_products(const T *O, const T *dO, float D) {
+    alignas(16) T O_piece[8], dO_piece[8];
+    *reinterpret_cast<uint4 *>(O_piece) = *reinterpret_cast<const uint4 *>(O);
+    *reinterpret_cast<uint4 *>(dO_piece) = *reinterpret_cast<const uint4 *>(dO);
 #pragma unroll
-        for (int x = 0; x < 8; ++x) D = fmaf(to_float(O_piece[x]), to_float(dO_piece[x]), D);
-    }
+    for (int x = 0; x < 8; ++x) D = fmaf(to_float(O_piece[x]), to_float(dO_piece[x]), D);
+    return D;
+}
+
+// D = rowsum(dO * O) of a row by d_head / 8 lanes, all of which get it.
+template <typename T, int d_head>
+__device__ __forceinline__ float sum_of_products(const FlashBackwardParams &params, int batch, int head, int row) {
+    constexpr int lanes = d_head / 8;
+    const int column = threadIdx.x % lanes * 8;
+    float D = 0.0f;
+    if (row < params.Nq)
+        D = add_products(first_row<T>(params.O, batch, head, row) + column,
+                         first_row<T>(params.dO, batch, head, row) + column, D);
 #pragma unroll
     for (int step = lanes / 2; step > 0; step /= 2) D += __shfl_xor_sync(0xffffffff, D, step);
+    return D;
+}
 
-    const int64_t head_index = int64_t{batch} * params.Hq + head;
-    const int64_t row_tile = head_index * row_tiles + row / Br;
-    if (column == 0) {
-        // 2^(S - infinity) = 0: of rows past the end, and of those that see no key, whose log-sum-exp is -infinity.
-        const float natural = row < params.Nq ? params.log_sum_exp[head_index * params.Nq + row] : -INFINITY;
-        float *const statistics = workspace.statistics + row_tile * 2 * Br + statistics_position(row % Br);
-        statistics[0] = natural == -INFINITY ? INFINITY : natural * 1.44269504f;
-        statistics[Br] = D;
-    }
-    if (!zeros_sums) return;
+// A row's log-sum-exp, -infinity past the end. head: of Q, counted over all batches.
+__device__ __forceinline__ float log_sum_exp_of(const FlashBackwardParams &params, int head, int row) {
+    return row < params.Nq ? params.log_sum_exp[int64_t{head} * params.Nq + row] : -INFINITY;
+}
+
+// Stores what the products need of a row of a row tile: its log-sum-exp in base 2, and D.
+template <int Br>
+__device__ __forceinline__ void store_statistics(const Workspace &workspace, int64_t row_tile, int row,
+                                                 float log_sum_exp, float D) {
+    float *const statistics = workspace.statistics + row_tile * 2 * Br + statistics_position(row);
+    // 2^(S - infinity) = 0: of rows past the end, and of those that see no key, whose log-sum-exp is -infinity.
+    statistics[0] = log_sum_exp == -INFINITY ? INFINITY : log_sum_exp * 1.44269504f;
+    statistics[Br] = D;
+}
+
+// What the products need of O, for each row, and zeros for the sums of dQ.
+// grid: (rows of a head's row tiles / 256 * lanes, Hq, B); d_head / 8 lanes work on a row.
+template <typename T, int d_head, int Br>
+__global__ void __launch_bounds__(256) prepare_kernel(const FlashBackwardParams params, const Workspace workspace) {
+    constexpr int lanes = d_head / 8;
+    const int row = blockIdx.x * (256 / lanes) + threadIdx.x / lanes;
+    const int head = blockIdx.y, batch = blockIdx.z;
+    const int head_index = batch * params.Hq + head;
+    const float D = sum_of_products<T, d_head>(params, batch, head, row);
+    const int64_t row_tile = int64_t{head_index} * ((params.Nq + Br - 1) / Br) + row / Br;
+    if (threadIdx.x % lanes == 0)
+        store_statistics<Br>(workspace, row_tile, row % Br, log_sum_exp_of(params, head_index, row), D);
+
     if (blockIdx.x == 0 && head == 0 && batch == 0 && threadIdx.x == 0) *workspace.counter = 0;
-    float4 *const sums = workspace.dQ + (head_index * row_tiles * Br + row) * (d_head / 4) + threadIdx.x % lanes;
+    float4 *const sums = workspace.dQ + (row_tile * Br + row % Br) * (d_head / 4) + threadIdx.x % lanes;
     sums[0] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     sums[lanes] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 }
@@ -184,11 +203,11 @@ Workspace workspace_of(const FlashBackwardParams &params) {
 
 using BackwardPass = flash::TypedKernel<const FlashBackwardParams, const Workspace>;
 
-template <typename T, int d_head, int Br, bool zeros_sums = true>
+template <typename T, int d_head, int Br>
 BackwardPass prepare_pass(const FlashBackwardParams &params) {
     constexpr int block_rows = 256 / (d_head / 8);  // divides Br
     const int row_tiles = (params.Nq + Br - 1) / Br;
-    return {prepare_kernel<T, d_head, Br, zeros_sums>, dim3(row_tiles * (Br / block_rows), params.Hq, params.B), 256};
+    return {prepare_kernel<T, d_head, Br>, dim3(row_tiles * (Br / block_rows), params.Hq, params.B), 256};
 }
 
 template <typename T, int d_head, int Br>

@@ -8,6 +8,16 @@
 #include "backward_mainloop.cuh"
 #include "launch_backward.h"
 
+// The numbers behind Workspace::counter, all 0 between calls. A head is one of K and V here, with the heads of Q that
+// share it.
+struct Counters {
+    int next_unit, next_part, next_tile, tiles_there, warps_done, unused[3];
+
+    // For each head: how many of its row tiles' statistics are there, unless a kernel before has computed them, and the
+    // weights of all pieces whose dQ has been added.
+    __device__ int *added() { return reinterpret_cast<int *>(this + 1); }
+};
+
 // What one range has summed up of a unit's dV and dK, as the consumers' registers hold it.
 template <int d_head>
 struct Sums {
@@ -54,6 +64,7 @@ struct Cuts {
     int row_tiles;     // of a unit
     int weight;        // of a unit: its row tiles where units are cut, else 1
     int whole;         // units that are handed out whole, before the ranges
+    int prepared;      // heads of K and V whose statistics a kernel before this one computes
     int ranges;
     Sums<d_head> *sums;  // one for each range
 
@@ -157,6 +168,19 @@ __device__ __forceinline__ void merge_sums(float (&X)[d_head / 2], Sums<d_head> 
 constexpr int least_saved = 4;  // tiles: what a cut costs each block, about
 constexpr int least_range = 4;  // tiles
 
+constexpr int least_keys = 1000;  // of a row, so that warps have time for other rows' statistics
+
+// The heads of K and V whose statistics a kernel before the main one computes: those of the first units, while the
+// warps that convert dQ compute the others'. The fewer products a row has, the more heads. All where these warps would
+// be late.
+inline int prepared_heads(const FlashBackwardParams &params, int blocks) {
+    const int heads = params.B * params.Hkv, key_tiles = (params.Nkv + Bc - 1) / Bc;
+    const int keys = params.causal ? (params.Nkv + Bc) / 2 : params.Nkv;  // of a row, about
+    if (keys < least_keys) return heads;
+    const int64_t units = int64_t{3072} * blocks / keys;
+    return static_cast<int>(std::min<int64_t>(heads, (units + key_tiles - 1) / key_tiles));
+}
+
 // Without a mask all units are equal, and after the last whole round some are left, fewer than there are blocks. They
 // are cut where this saves enough, and those of the round before with them: so a unit lies in two ranges at most. Where
 // there is no round before, it lies in as many as there are blocks for it.
@@ -167,10 +191,11 @@ Cuts<d_head> cut_units(const FlashBackwardParams &params, int blocks) {
     cuts.heads = params.B * params.Hkv;
     cuts.units = cuts.whole = cuts.heads * key_tiles;
     cuts.row_tiles = (params.Nq + Br - 1) / Br;
+    cuts.prepared = prepared_heads(params, blocks);
     cuts.weight = 1;
     const int left = cuts.units % blocks;
-    const int64_t saved = int64_t{cuts.row_tiles} * group * (blocks - left);  // tiles, of all blocks
-    const bool counted = int64_t{key_tiles} * cuts.row_tiles <= 0x7fffffff;   // a counter has room for them
+    const int64_t saved = int64_t{cuts.row_tiles} * group * (blocks - left);         // tiles, of all blocks
+    const bool counted = int64_t{key_tiles + group} * cuts.row_tiles <= 0x7fffffff;  // a counter has room for them
     if (params.causal || left == 0 || saved < int64_t{least_saved} * blocks || !counted) return cuts;
     cuts.weight = cuts.row_tiles;
     cuts.whole = cuts.units < blocks ? 0 : cuts.units - left - blocks;
@@ -187,7 +212,8 @@ struct Plan {
     size_t workspace_bytes;
 
     explicit Plan(const FlashBackwardParams &params) : cuts(cut_units<d_head>(params, flash::persistent(1 << 30).x)) {
-        const size_t counters = (static_cast<size_t>(cuts.heads) + 3) / 4 * 16;
+        const size_t heads = (static_cast<size_t>(cuts.heads) + 3) / 4 * 16;
+        const size_t counters = sizeof(Counters) - 16 + heads;  // 16 bytes are counted already
         const size_t begin = backward_workspace_bytes(params, rows_of_tile(d_head)) + counters;
         if (params.workspace)  // describe() has none
             cuts.sums = reinterpret_cast<Sums<d_head> *>(static_cast<char *>(params.workspace) + begin);

@@ -1,33 +1,24 @@
 // No scratch pass. The sums of dQ are rounded and stored by the kernel that makes them: when all blocks have added to a
 // head, two warps that the producer leaves idle convert it, while it is still in L2. Consumers without work help them
-// at the end. They leave zeros behind for the next call, so that no kernel runs after this one, and the one before it
-// computes statistics alone. Of short causal sequences, dQ to which one block alone adds is stored from its registers.
-// Without a mask the last units are cut, so that all blocks end at one time.
+// at the end. They leave zeros behind for the next call, so that no kernel runs after this one. The one before it
+// computes the statistics of the first heads; the two warps compute the others' before there is dQ to convert. Of short
+// causal sequences, dQ to which one block alone adds is stored from its registers. Without a mask the last units are
+// cut, so that all blocks end at one time.
 //
 // A producer warp loads the tiles of Q and dO. Two consumer warpgroups hold 64 of the block's keys each, with their dK
 // and dV as accumulators. They compute S and dP transposed: a row for each key, a column for each query. Only
 // dQ = dS K, a sum over the keys of both warpgroups, takes dS from shared memory, a tile late.
 
-#include "backward_mainloop.cuh"
 #include "backward_maps.h"
-#include "backward_passes.cuh"
 #include "cut_units.cuh"
 #include "gradient_rows.cuh"
 #include "launch_backward.h"
 #include "launch_decode.h"
 #include "pipeline.cuh"
+#include "row_statistics.cuh"
 #include "unit_tiles.cuh"
 
-constexpr int converters = 2;  // warps that round dQ and do nothing else
-
-// The numbers behind Workspace::counter, all 0 between calls. A head is one of K and V here, with the heads of Q that
-// share it.
-struct Counters {
-    int next_unit, next_part, warps_done, unused;
-
-    // For each head: the weights of all pieces whose dQ has been added.
-    __device__ int *added() { return reinterpret_cast<int *>(this + 1); }
-};
+constexpr int converters = 2;  // warps that compute statistics and then round dQ
 
 // What one warpgroup has added of a row tile of dQ, as it lies in global memory: the sums of 64 queries and 64 columns.
 struct Part {
@@ -37,6 +28,7 @@ struct Part {
 // What TMA loads from, and stores to.
 struct Maps : BackwardMaps {
     CUtensorMap dK, dV;
+    StatisticsMaps rows;
 };
 
 // A block's shared memory. TMA and wgmma want each tile at a multiple of 1,024 bytes.
@@ -47,14 +39,17 @@ struct SharedStorage {
     T dO[stages][Br * d_head];         // the same
     T dS[dS_stages][Br * Bc];          // each [Bc / panel][Br][panel]: a row for each query, a panel for each warpgroup
     T rows[4 * consumers][d_head / panel][16][panel];  // each warp's rows of dV, then of dK
-    Part parts[converters];
+    union {
+        typename StatisticsWarp<T, d_head, Br>::Buffers rows;
+        Part part;
+    } rooms[converters];  // where a converting warp computes statistics, and later has its part of dQ
     float log_sum_exp[stages][Br], D[stages][Br];  // in statistics_position's order
     Pipeline<1> K_pipeline, V_pipeline;
     Unit units[unit_stages];
     Piece<d_head> pieces[unit_stages];
     Pipeline<unit_stages> unit_pipeline;
     uint64_t unit_added[unit_stages];  // completes a phase when all of the unit's additions to dQ are on their way
-    uint64_t part_full[converters + 4 * consumers];
+    uint64_t part_full[converters + 4 * consumers], rows_full[2 * converters];
     Pipeline<stages> Q_pipeline, dO_pipeline;
     Pipeline<dS_stages> dS_pipeline;  // all consumer warps fill a buffer, and all read it
 };
@@ -82,6 +77,8 @@ __device__ inline void finish_counting(Counters *counters, const Cuts<d_head> &c
     if (lane > 0) return;
     counters->next_unit = 0;
     counters->next_part = 0;
+    counters->next_tile = 0;
+    counters->tiles_there = 0;
     atomicExch(&counters->warps_done, 0);
 }
 
@@ -96,6 +93,7 @@ struct Producer {
     const BackwardMaps &maps;
     const Workspace &workspace;
     UnitQueue<d_head, Br, cuts_units> queue;
+    StatisticsGate statistics;
     uint32_t tiles_loaded = 0, units_begun = 0;
 
     __device__ void load_keys(T (&tile)[Bc * d_head], Pipeline<1> &pipeline, const CUtensorMap &map, const Unit &unit) {
@@ -146,7 +144,8 @@ struct Producer {
             if (!unit.valid()) break;
             // K has no place yet. When it has one, its bytes are in L2.
             ptx::tma_prefetch(&maps.K, 0, unit.key_tile * Bc, 0, unit.kv_head, unit.batch);
-            ptx::wait_for_launch_before();  // it computes the statistics
+            ptx::wait_for_launch_before();  // it computes the first heads' statistics
+            statistics.template wait<Br>(params, workspace, queue.cuts, unit);  // of the other heads
             load(unit, piece);
             // The thread that tells of a unit also waits for this one: the copies under way read statistics, which
             // become zeros when the head is complete.
@@ -160,8 +159,8 @@ struct Producer {
 // ---- dQ of complete heads ----
 
 // One thread tells all blocks when this block has added a unit's dQ. The release waits until the additions have arrived
-// in L2, thousands of clocks: that is why it is done once for a unit, and by a thread that has nothing else to do. It
-// reads the units from the producer's queue, since the consumers have no register for their numbers.
+// in L2, thousands of clocks: so it is done once for a unit, by a thread that has nothing else to do. The consumers
+// have no register for the units' numbers: it reads them from the producer's queue.
 template <int d_head, typename Shared>
 __device__ void tell(Shared &shared, const FlashBackwardParams &params, Counters *counters, const Cuts<d_head> &cuts) {
     PipelineState<unit_stages> unit_read;
@@ -235,7 +234,7 @@ struct Converter {
         Counters *const counters = reinterpret_cast<Counters *>(workspace.counter);
         ptx::wait_for_launch_before();  // it writes what becomes zeros here
         const int head_parts = params.Hq / params.Hkv * ((params.Nq + Br - 1) / Br) * consumers;
-        const int all = (params.Nkv + Bc - 1) / Bc * cuts.weight;
+        const int units = (params.Nkv + Bc - 1) / Bc * cuts.weight;
         while (true) {
             int part = 0;
             if (lane == 0) part = atomicAdd(&counters->next_part, 1);
@@ -243,6 +242,7 @@ struct Converter {
             const int head = part / head_parts;
             if (head >= params.B * params.Hkv) break;
             if (lane == 0) {
+                const int all = head < cuts.prepared ? units : units + head_parts / consumers;
                 const int *const added = counters->added() + head;
                 while (ptx::load_relaxed(added) != all) __nanosleep(200);
                 ptx::load_acquire(added);      // once: while it waits, it need not empty the L1 cache
@@ -283,6 +283,7 @@ __global__ void __launch_bounds__(threads, 1)
         for (int stage = 0; stage < unit_stages; ++stage)
             ptx::mbarrier_init(&shared.unit_added[stage], 4 * consumers + 1);  // the producer arrives, too
         for (uint64_t &full : shared.part_full) ptx::mbarrier_init(&full, 1);
+        for (uint64_t &full : shared.rows_full) ptx::mbarrier_init(&full, 1);
         ptx::fence_mbarrier_init();
     }
     __syncthreads();  // no thread may wait at a barrier before it is initialised
@@ -295,8 +296,11 @@ __global__ void __launch_bounds__(threads, 1)
         if (role == 0 && lane == 0)
             Producer<T, d_head, Br, cuts_units>{shared, params, maps, workspace, {cuts, workspace.counter}}.run();
         if (role == 1 && lane == 0) tell<d_head>(shared, params, reinterpret_cast<Counters *>(workspace.counter), cuts);
-        if (role >= 2)
-            Converting{shared.parts[role - 2], &shared.part_full[role - 2], params, workspace, cuts, lane}.run();
+        if (role < 2) return;
+        auto &room = shared.rooms[role - 2];
+        uint64_t *const full = &shared.rows_full[2 * (role - 2)];
+        StatisticsWarp<T, d_head, Br>{room.rows, full, params, maps.rows, workspace, cuts, lane}.run();
+        Converting{room.part, &shared.part_full[role - 2], params, workspace, cuts, lane}.run();
         return;
     }
 
@@ -374,7 +378,7 @@ __global__ void __launch_bounds__(threads, 1)
 
     // When no unit is left, the consumers convert, too. Their parts lie where the tiles lay, once both warpgroups have
     // read these.
-    static_assert(4 * consumers * sizeof(Part) <= offsetof(Shared, parts));
+    static_assert(4 * consumers * sizeof(Part) <= offsetof(Shared, rooms));
     ptx::barrier_sync(1, 128 * consumers);
     const int thread = ptx::thread_number();
     Part &loaded = reinterpret_cast<Part *>(&shared)[thread / 32];
@@ -419,12 +423,13 @@ static FlashStatus run(const FlashBackwardParams &params, cudaStream_t stream) {
     FlashStatus status = make_backward_maps(params, Br, Bc, maps);
     if (status == FLASH_OK) status = flash::make_tensor_map("dK", params.dK, keys, 16, maps.dK);
     if (status == FLASH_OK) status = flash::make_tensor_map("dV", params.dV, keys, 16, maps.dV);
+    if (status == FLASH_OK) status = make_statistics_maps<T, d_head, Br>(params, maps.rows);
     if (status != FLASH_OK) return status;
     const Workspace workspace = workspace_of<Br>(params);
-    status = flash::KernelQueue(stream).add(prepare_pass<T, d_head, Br, false>(params), params, workspace).status();
+    const Cuts<d_head> cuts = Plan<d_head>(params).cuts;
+    status = launch_first_statistics<T, d_head, Br>(params, workspace, cuts, stream);
     if (status != FLASH_OK) return status;
-    return flash::launch_early(main_pass<T, d_head>(params), stream, params, maps, workspace,
-                               Plan<d_head>(params).cuts);
+    return flash::launch_early(main_pass<T, d_head>(params), stream, params, maps, workspace, cuts);
 }
 
 extern "C" FlashStatus flash_backward(const FlashBackwardParams *params, cudaStream_t stream) {

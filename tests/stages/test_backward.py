@@ -124,6 +124,22 @@ def test_cut_units_in_other_orders_of_execution(one, schedule):
     in_order(one, schedule, verified, Problem(Hq=4, Hkv=2, Nq=330, Nkv=100, d_head=128))
 
 
+# The first heads' statistics come from a kernel of their own, the others' from warps of the main one: of two heads of
+# four, over two batches; with a mask; of tiles that end past the last row, where a lane has a whole row.
+PREPARED = (
+    Problem(B=2, Hq=4, Hkv=2, Nq=150, Nkv=1010, d_head=128, dtype="fp16", layout="gaps"),
+    Problem(Hq=4, Hkv=2, Nq=70, Nkv=1900, d_head=128, causal=True, layout="bnhd"),
+    Problem(B=2, Hq=2, Nq=300, Nkv=1010, d_head=64),
+)
+
+
+@pytest.mark.parametrize("problem", PREPARED, ids=str)
+@each(CUTTING)
+def test_statistics_by_the_main_kernel_twice_over_one_workspace(one, problem):
+    only_simulated(one, "another device computes others of them before")
+    verified(one, problem, repeat=2, own_stream=True)
+
+
 @each(CUTTING)
 def test_what_is_cut(one):
     """Where it saves each of three blocks four tiles. The launch and the workspace are as stage.toml says."""
