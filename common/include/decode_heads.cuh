@@ -104,15 +104,14 @@ __device__ void mask(float (&S)[m_tiles][row_tiles][4], const WarpState<d_head, 
 
 // ---- store ----
 
-// Merges the warps' results and stores O and the log-sum-exp.
-template <typename T, int warps, int d_head, int row_tiles>
-__device__ void store_O(const Results<warps, d_head, row_tiles> &results, const FlashDecodeParams &params,
-                        const Head &head) {
+// Stores O and the log-sum-exp. merge: gives four columns of a row.
+template <typename T, int d_head, int threads, typename Merge>
+__device__ void store_O(const FlashDecodeParams &params, const Head &head, const Merge &merge) {
     const int group = params.Hq / params.Hkv;
     const int64_t kv_heads_before = static_cast<int64_t>(head.batch) * params.Hkv + head.kv_head;
-    for (int i = threadIdx.x; i < head.rows * (d_head / 4); i += 32 * warps) {
+    for (int i = threadIdx.x; i < head.rows * (d_head / 4); i += threads) {
         const int own = i / (d_head / 4), column = i % (d_head / 4) * 4;
-        const RowPiece merged = merge_warps(results, own, column);
+        const RowPiece merged = merge(own, column);
         const float inverse = merged.row_sum > 0.0f ? 1.0f / merged.row_sum : 0.0f;
         const int row = head.first_row + own, q_head = head.kv_head * group + row / params.Nq;
         T *to = static_cast<T *>(params.O.data) + head.batch * params.O.stride_batch + q_head * params.O.stride_head +

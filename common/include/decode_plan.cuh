@@ -127,3 +127,27 @@ inline FlashStatus make_plan(const char *title, const FlashDecodeParams &params,
     if (resident) std::snprintf(plan.name + written, sizeof plan.name - written, "+resident_%d", resident);
     return FLASH_OK;
 }
+
+// ---- what stage paged_kv makes of a plan ----
+
+// Of a sequence, each with the rows of Q that a block computes.
+inline int heads_each(const FlashDecodeParams &params, const Plan &plan) {
+    return plan.heads / params.B;
+}
+
+// Units of a part where lengths are equal.
+inline int most_units(const FlashDecodeParams &params, const Plan &plan) {
+    const int count = (plan.blocks + plan.heads - 1) / plan.heads;
+    return (plan.head_units - 1) / count + 1;
+}
+
+// Blocks that share the parts of a KV head in all sequences.
+inline int blocks_each(const FlashDecodeParams &params, const Plan &plan) {
+    if (equal_pieces(params)) return ((plan.head_units - 1) / most_units(params, plan) + 1) * params.B;
+    return std::max(1, plan.blocks / heads_each(params, plan));
+}
+
+// Of a KV head in all sequences: of each one part more than it has shares, because what is left is one.
+inline int most_parts(const FlashDecodeParams &params, const Plan &plan) {
+    return blocks_each(params, plan) + (equal_pieces(params) ? 0 : params.B);
+}

@@ -80,8 +80,8 @@ struct Lengths {
     Row row;   // of the first 32
 };
 
-// A part has the share of a block at most, but a unit for each warp at least. Between two parts a block stands still.
-// So short shares are two units larger: blocks with two parts have less. most: the host's where it knows all lengths.
+// A part has the share of a block at most: rounded up, if it is short, so that each warp has as many units. most: the
+// host's where it knows all lengths.
 template <bool equal>
 __device__ Lengths read_lengths(const FlashDecodeParams &params, int most, int warps) {
     if (equal) return {.most = most};
@@ -89,9 +89,9 @@ __device__ Lengths read_lengths(const FlashDecodeParams &params, int most, int w
     for (int b = threadIdx.x % 32; b < params.B; b += 32)
         units += units_of(length_of(params, stored_length(params, b)));
     units = __reduce_add_sync(0xffffffff, units);
-    constexpr int between_parts = 2, long_share = 256;
-    const int share = (units + gridDim.z - 1) / gridDim.z;
-    most = max(warps, share + (share < long_share ? between_parts : 0));
+    constexpr int long_share = 256;
+    most = (units + gridDim.z - 1) / gridDim.z;
+    if (most < long_share) most = (most + warps - 1) / warps * warps;
     return {.most = most, .row = read_row(params, 0, most)};
 }
 
@@ -152,14 +152,20 @@ __device__ Part choose_part(const FlashDecodeParams &params, const Lengths &leng
     return part;
 }
 
-// Whether the block begins with its second part: if that is what is left of a divided head, and the first one is not.
-// So it is there when the blocks with the whole shares come to their ends, and these need not wait for it.
-__device__ bool second_first(const FlashDecodeParams &params, const Lengths &lengths, int rows_each) {
-    const auto is_left = [&](int round) {
-        const Part part = choose_part<false>(params, lengths, round, rows_each);
-        return part.count > 1 && part.number == part.count - 1;
-    };
-    return is_left(1) && !is_left(0);
+// The block's first two parts. It begins with the second one if that is what is left of a divided head, and the first
+// one is not. So it is there when the blocks with the whole shares come to their ends, and these need not wait for it.
+__device__ void choose_first(Part &part, Part &next_part, const FlashDecodeParams &params, const Lengths &lengths,
+                             int rows_each) {
+#pragma unroll 1  // the code is there once: a launch has less to fetch
+    for (int round = 0; round < 2; ++round) {
+        part = next_part;
+        next_part = choose_part<false>(params, lengths, round, rows_each);
+    }
+    const auto is_left = [](const Part &one) { return one.count > 1 && one.number == one.count - 1; };
+    if (!is_left(next_part) || is_left(part)) return;
+    const Part other = part;
+    part = next_part;
+    next_part = other;
 }
 
 // ---- load ----
@@ -168,8 +174,14 @@ __device__ bool second_first(const FlashDecodeParams &params, const Lengths &len
 template <int box>
 struct Place {
     bool has_keys;
-    int block[unit / box], row[unit / box];  // the sequence or the page, and the box's first row there
+    const int *entry[unit / box];            // of the table, which says in what page; null if there is no table
+    int block[unit / box], row[unit / box];  // the page or the sequence, and the box's first row there
 };
+
+// The page that a box lies in, or the sequence.
+__device__ int look_up(const int *entry, int batch) {
+    return entry ? ptx::load_relaxed(entry) : batch;
+}
 
 // Brings a unit of K, or of V, into a buffer.
 template <int box, typename T, int elements>
@@ -178,7 +190,8 @@ __device__ void load(T (&buffer)[elements], uint64_t *full, const CUtensorMap &m
     ptx::mbarrier_arrive_expect_tx(full, elements * sizeof(T));
 #pragma unroll
     for (int i = 0; i < unit / box; ++i)
-        ptx::tma_load(buffer + i * box * (elements / unit), &map, full, 0, place.row[i], 0, blockIdx.y, place.block[i]);
+        ptx::tma_load_once(buffer + i * box * (elements / unit), &map, full, 0, place.row[i], 0, blockIdx.y,
+                           place.block[i]);
 }
 
 // The units of a warp: of the block's part every `warps`-th. Lane i looks up number i of 32.
@@ -187,7 +200,7 @@ struct UnitList {
     int number;               // of the head's units: the lane's
     Place<box> now, further;  // the lane's unit in the 32 from which the warp asks, and in those after them
 
-    __device__ Place<box> look_up(const FlashDecodeParams &params, const Part &part) const {
+    __device__ Place<box> find(const FlashDecodeParams &params, const Part &part) const {
         const Head &head = part.head;
         const int key = number * unit;
         Place<box> place;
@@ -196,14 +209,14 @@ struct UnitList {
         for (int i = 0; i < unit / box; ++i) {
             // A box without keys is the first one once more: its rows are masked, and the unit has all its bytes.
             const int first = key + i * box < head.length ? key + i * box : key;
-            place.block[i] = head.batch;
+            place.entry[i] = nullptr;
             place.row[i] = first;
             if (!equal && params.block_table && place.has_keys) {
                 const int page = static_cast<unsigned>(first) / static_cast<unsigned>(params.page_size);
-                const int64_t entry = static_cast<int64_t>(head.batch) * params.max_pages + page;
-                place.block[i] = ptx::load_relaxed(params.block_table + entry);
+                place.entry[i] = params.block_table + static_cast<int64_t>(head.batch) * params.max_pages + page;
                 place.row[i] = first - page * params.page_size;
             }
+            place.block[i] = look_up(place.entry[i], head.batch);
         }
         return place;
     }
@@ -211,13 +224,13 @@ struct UnitList {
     // Begins with a part.
     __device__ void begin(const FlashDecodeParams &params, const Part &part, int warps) {
         number = part.begin + threadIdx.x / 32 + threadIdx.x % 32 * warps;
-        now = look_up(params, part);
+        now = find(params, part);
     }
 
     // Looks up the 32 units further on.
     __device__ void look_further(const FlashDecodeParams &params, const Part &part, int warps) {
         number += 32 * warps;
-        further = look_up(params, part);
+        further = find(params, part);
     }
 
     // The warp's unit number `step`; to be called by the whole warp.
@@ -234,42 +247,54 @@ struct UnitList {
     }
 };
 
-// A part, and where the warp's units of it lie.
-template <bool equal, int box>
-struct Work {
-    Part part;
-    UnitList<equal, box> units;
-
-    __device__ bool is_there() const { return part.count > 0; }
-};
-
-// The block's part in a round.
-template <bool equal, int box>
-__device__ Work<equal, box> find_work(const FlashDecodeParams &params, const Lengths &lengths, int round, int rows_each,
-                                      int warps) {
-    Work<equal, box> work{.part = choose_part<equal>(params, lengths, round, rows_each)};
-    work.units.begin(params, work.part, warps);
-    return work;
-}
-
 // ---- store ----
 
-// The end of a part: stores O, or leaves the part in its slot and merges all of the head if it is the last one.
+// Four columns of a row, of all parts of a head in their order. own: those of this block's part. So that a lane waits
+// for memory once, it asks for several parts together.
+template <int d_head, int row_tiles>
+__device__ RowPiece merge_parts(const Parts<d_head, row_tiles> &parts, int64_t first_slot, const Part &part,
+                                const RowPiece &own, int row, int column) {
+    constexpr int together = 8;
+    RowPiece sum;
+    for (int first = 0; first < part.count; first += together) {
+        RowPiece pieces[together];
+#pragma unroll
+        for (int i = 0; i < together; ++i) {
+            const int64_t slot = first_slot + first + i;
+            if (first + i == part.number) {
+                pieces[i] = own;
+            } else if (first + i < part.count) {
+                const float2 softmax = parts.softmax[slot][row];
+                pieces[i] = {*reinterpret_cast<const float4 *>(&parts.O[slot][row][column]), softmax.x, softmax.y};
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < together; ++i) {
+            if (first + i >= part.count) break;
+            const float new_max = fmaxf(sum.row_max, pieces[i].row_max);
+            const float old_weight = weight_of(sum.row_max, new_max), weight = weight_of(pieces[i].row_max, new_max);
+            sum.row_max = new_max;
+            sum.row_sum = sum.row_sum * old_weight + weight * pieces[i].row_sum;
+            sum.O = add_weighted(add_weighted({}, old_weight, sum.O), weight, pieces[i].O);
+        }
+    }
+    return sum;
+}
+
+// The end of a part: stores O, or leaves the part in its slot, and if it is the last one of a head, stores O of all its
+// parts. It is if has_others. In whatever order the blocks come, the same bits are stored.
 template <typename T, int d_head, int row_tiles, int warps>
 __device__ void finish(SharedStorage<T, d_head, row_tiles, warps> &shared, const FlashDecodeParams &params,
-                       const Part &part, int most_parts) {
-    const Head &head = part.head;
-    if (part.count > 1) {
-        const int64_t grid_heads = int64_t{gridDim.x} * gridDim.y;
-        const auto parts =
-            parts_in<d_head, row_tiles>(params.workspace, grid_heads * params.B, grid_heads * most_parts);
-        const int64_t first_slot = (int64_t{blockIdx.y} * gridDim.x + blockIdx.x) * most_parts + part.first_slot;
-        store_part(shared.results, parts, first_slot + part.number, head.rows);
-        if (!is_last_block(shared.last_block, parts.arrived[head.number], part.count)) return;
-        gather_parts(shared.results, parts, first_slot, part.count, head.rows);
-        __syncthreads();  // the parts are there for all
+                       const Part &part, const Parts<d_head, row_tiles> &parts, int64_t first_slot, bool has_others) {
+    if (part.count > 1 && !has_others) {
+        store_part(shared.results, parts, first_slot + part.number, part.head.rows);
+        if (!is_last_block(shared.last_block, parts.arrived[part.head.number], part.count)) return;
     }
-    store_O<T>(shared.results, params, head);
+    const auto merge = [&shared, &part, &parts, first_slot](int row, int column) {
+        const RowPiece own = merge_warps(shared.results, row, column);
+        return part.count == 1 ? own : merge_parts(parts, first_slot, part, own, row, column);
+    };
+    store_O<T, d_head, 32 * warps>(params, part.head, merge);
 }
 
 // ---- kernel ----
@@ -312,27 +337,32 @@ __global__ void __launch_bounds__(32 * warps, blocks_that_fit<d_head, row_tiles,
     // since they would come after those. Then it compares them: if the guess was wrong, it begins anew. With more
     // sequences than lanes there is no guess. Where 16 warps ask for Q before the copies, they are done earlier.
     uint32_t phase = 0;
-    bool swapped = false;  // the first two rounds
-    Work<equal, box> work;
+    Part part, next_part{};
+    UnitList<equal, box> units, next_units;
     Lengths lengths;
     WarpState<d_head, row_tiles> state;
     for (bool guess = equal || params.B <= 32;; guess = false) {
         if (!guess) ptx::wait_for_launch_before();
         lengths = read_lengths<equal>(params, most, warps);
-        swapped = !equal && second_first(params, lengths, rows_each);
-        work = find_work<equal, box>(params, lengths, swapped, rows_each, warps);
-        const Place<box> first = work.units.at(0);
+        if (equal) part = choose_part<equal>(params, lengths, 0, rows_each);
+        if (!equal) choose_first(part, next_part, params, lengths, rows_each);
+        units.begin(params, part, warps);
+        const Place<box> first = units.at(0);
         if (guess) ptx::wait_for_launch_before();
         const int stored = equal ? 0 : stored_length(params, lane);
-        const Place<box> again = work.units.look_up(params, work.part);
-        if (warps == 16) load_Q<T>(state.Q, params, work.part.head);
+        int again[unit / box];
+#pragma unroll
+        for (int i = 0; i < unit / box; ++i) again[i] = look_up(units.now.entry[i], part.head.batch);
+        if (warps == 16) load_Q<T>(state.Q, params, part.head);
         load(own.K, K_full, maps.K, first);
         load(own.V, V_full, maps.V, first);
-        if (warps != 16) load_Q<T>(state.Q, params, work.part.head);
+        if (warps != 16) load_Q<T>(state.Q, params, part.head);
+        begin(state, params, part.head);
+        units.look_further(params, part, warps);
         if (equal || !guess) break;
         bool right = lengths.row.length == length_of(params, stored);
 #pragma unroll
-        for (int i = 0; i < unit / box; ++i) right &= work.units.now.block[i] == again.block[i];
+        for (int i = 0; i < unit / box; ++i) right &= units.now.block[i] == again[i];
         if (__all_sync(0xffffffff, right)) break;
         if (first.has_keys) {
             ptx::mbarrier_wait(K_full, phase);
@@ -340,32 +370,39 @@ __global__ void __launch_bounds__(32 * warps, blocks_that_fit<d_head, row_tiles,
             phase ^= 1;
         }
     }
-    if (!work.is_there()) return;
+    if (part.count == 0) return;
 
     const int most_parts = gridDim.z + (equal ? 0 : params.B);  // of a KV head in all sequences
-    for (int round = 0;; ++round) {
-        const Part &part = work.part;
-        begin(state, params, part.head);
-        UnitList<equal, box> &units = work.units;
-        units.look_further(params, part, warps);
+    const int64_t grid_heads = int64_t{gridDim.x} * gridDim.y;
+    const auto parts = parts_in<d_head, row_tiles>(params.workspace, grid_heads * params.B, grid_heads * most_parts);
+    for (int round = 1;; ++round) {  // of the next part
+        const int64_t first_slot = (int64_t{blockIdx.y} * gridDim.x + blockIdx.x) * most_parts + part.first_slot;
         const int length = part.head.length, first_end = length + 1 - params.Nq, end = min(part.end * unit, length);
-        const int next_round = round == 0 ? 1 - swapped : round + 1;
-        bool has_looked = equal || part_of_round(next_round) >= most_parts;  // for the next part
-        Work<equal, box> next_work{};
+        bool has_looked = equal, has_others = false;  // for the next part; the other parts of the head are there
         uint32_t next_Q[row_tiles][d_head / 16][2];
-        const auto look_for_next = [&] {
-            next_work = find_work<equal, box>(params, lengths, next_round, rows_each, warps);
-            if (next_work.is_there()) load_Q<T>(next_Q, params, next_work.part.head);
-            has_looked = true;
-        };
-        int step = 0;  // of the warp's units
-        for (int key = (part.begin + warp) * unit; key < end; key += warps * unit, phase ^= 1) {
+        for (int step = 0, key = (part.begin + warp) * unit;; key += warps * unit, phase ^= 1) {
+            if (!has_looked && (step == 1 || key >= end)) {  // when two units are on their way
+                has_looked = true;
+                if (round > 1 && part_of_round(round) < most_parts)
+                    next_part = choose_part<equal>(params, lengths, round, rows_each);
+                if (next_part.count > 0) {
+                    next_units.begin(params, next_part, warps);
+                    load_Q<T>(next_Q, params, next_part.head);
+                }
+                if (next_part.count > 0 && key >= end) {  // the warp had one unit at most
+                    load(own.K, K_full, maps.K, next_units.at(0));
+                    load(own.V, V_full, maps.V, next_units.at(0));
+                }
+            }
+            if (key >= end) break;
             if (++step % 32 == 0) {
                 units.now = units.further;
                 units.look_further(params, part, warps);
             }
-            const bool is_last = key + warps * unit >= end;
-            const Place<box> next = is_last && next_work.is_there() ? next_work.units.at(0) : units.at(step);
+            const bool is_last = key + warps * unit >= end, goes_on = is_last && has_looked && next_part.count > 0;
+            const Place<box> next = goes_on ? next_units.at(0) : units.at(step);
+            if (!equal && warp == 0 && is_last && part.count > 1)
+                has_others = ptx::load_acquire(&parts.arrived[part.head.number]) == part.count - 1;
             float S[m_tiles][row_tiles][4] = {};  // Sᵀ, then Pᵀ: [unit, 8] a tile
             ptx::mbarrier_wait(K_full, phase);
             multiply_QK<box>(S, own.K, state);
@@ -379,22 +416,19 @@ __global__ void __launch_bounds__(32 * warps, blocks_that_fit<d_head, row_tiles,
             multiply_PV<box>(state, S, own.V);
             __syncwarp();  // all lanes have read V
             load(own.V, V_full, maps.V, next);
-
-            if (!has_looked && !is_last) look_for_next();  // now that two units are on their way
-        }
-        if (!has_looked) {  // the warp had one unit at most
-            look_for_next();
-            const Place<box> next = next_work.units.at(0);
-            load(own.K, K_full, maps.K, next);
-            load(own.V, V_full, maps.V, next);
         }
 
         share(shared.results, state);
-        __syncthreads();  // the results are there for all
-        finish(shared, params, part, most_parts);
-        if (!next_work.is_there()) return;
-        work = next_work;
+        has_others = __syncthreads_or(has_others);                                // the results are there for all
+        if (has_others && threadIdx.x == 0) parts.arrived[part.head.number] = 0;  // for the next launch
+        finish(shared, params, part, parts, first_slot, has_others);
+        if (next_part.count == 0) return;
+        part = next_part;
+        next_part = {};
+        units = next_units;
         memcpy(state.Q, next_Q, sizeof next_Q);
+        begin(state, params, part.head);
+        units.look_further(params, part, warps);
         __syncthreads();  // all have read the results
     }
 }
@@ -430,28 +464,6 @@ constexpr Choice choices_by_length[] = {
 static FlashStatus plan_of(const FlashDecodeParams &params, Plan &plan) {
     if (equal_pieces(params)) return make_plan("Paged KV", params, plan);
     return make_plan("Paged KV", params, plan, choices_by_length, params.d_head == 64);
-}
-
-// Of a sequence, each with the rows of Q that a block computes.
-static int heads_each(const FlashDecodeParams &params, const Plan &plan) {
-    return plan.heads / params.B;
-}
-
-// Units of a part where lengths are equal.
-static int most_units(const FlashDecodeParams &params, const Plan &plan) {
-    const int count = (plan.blocks + plan.heads - 1) / plan.heads;
-    return (plan.head_units - 1) / count + 1;
-}
-
-// Blocks that share the parts of a KV head in all sequences.
-static int blocks_each(const FlashDecodeParams &params, const Plan &plan) {
-    if (equal_pieces(params)) return ((plan.head_units - 1) / most_units(params, plan) + 1) * params.B;
-    return std::max(1, plan.blocks / heads_each(params, plan));
-}
-
-// Of a KV head in all sequences: of each one part more than it has shares, because what is left is one.
-static int most_parts(const FlashDecodeParams &params, const Plan &plan) {
-    return blocks_each(params, plan) + (equal_pieces(params) ? 0 : params.B);
 }
 
 static flash::DecodeTraits traits(const FlashDecodeParams &params, const Plan &plan) {

@@ -222,7 +222,7 @@ FIRST_LOOKS = {
     "lengths": ("read_lengths<equal>(params", "read_lengths<equal>(guess ? all_longest(params) : params"),
     "table": (
         "const Place<box> first = ",
-        "if (guess) work.units.now.block[0] -= 7;\n        const Place<box> first = ",
+        "if (guess) units.now.block[0] -= 7;\n        const Place<box> first = ",
     ),
 }
 ALL_LONGEST = """
