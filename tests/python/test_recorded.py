@@ -89,6 +89,19 @@ def test_peers_of_the_new_run_stand_before_those_of_an_earlier_one():
     assert [row.get("run") for row in joined] == [None, None, "2026-11-30"]
 
 
+def test_stages_of_decode_are_joined_in_the_ladders_order(tmp_path):
+    def decode(*names, date="2026-01-02 00:00 UTC"):
+        made = results(*({"name": name, "kind": "stage", "dtype": "bf16"} for name in names), date=date)
+        return made | {"other_caches": made["measurements"]}
+
+    recorded.write(decode("split_kv", "lean"), tmp_path / "ships" / "X-decode.json")
+    new = recorded.write(decode("lean", "paged_kv", date="2026-02-03 00:00 UTC"), tmp_path / "X-decode.json")
+    taken = recorded.load(recorded.take(new, tmp_path / "ships"))
+    for rows in (taken["measurements"], taken["other_caches"]):
+        assert [row["name"] for row in rows] == ["split_kv", "lean", "paged_kv"]
+        assert ["run" in row for row in rows] == [True, False, False]
+
+
 def test_what_is_all_of_one_earlier_run_is_labelled_so():
     now = results(row("05_swizzle"), date="2026-02-03 00:00 UTC")
     run = "2026-01-02, commit 0123456789ab"

@@ -195,7 +195,7 @@ def take(file: Path, folder: Path = RECORDED) -> Path:
     fresh, place = load(file), folder / file.name
     if place.exists() and kind_of(place.stem) == "ring":
         fresh = _with_other_ranks(fresh, load(place))
-    elif place.exists() and kind_of(place.stem) in ("", "ablations", "backward", "counters", "faults"):
+    elif place.exists() and kind_of(place.stem) in ("", "ablations", "backward", "counters", "decode", "faults"):
         fresh = _with_earlier(fresh, load(place))
     elif place.exists() and "shapes" in fresh:
         fresh = fresh | {"shapes": _with_other_head_dims(fresh["shapes"], load(place).get("shapes", {}))}
@@ -242,11 +242,13 @@ def _joined(fresh: list[dict], before: list[dict], run: str) -> list[dict]:
     """Entries of both; of what the new ones are of, the new ones alone. In the ladder's order, peers behind."""
     known = {_name_in(row) for row in fresh}
     kept = [{"run": run} | row for row in before if _name_in(row) not in known]
-    order = {stage.id: place for place, stage in enumerate(stages.every_stage())}
+    ladder = (*stages.every_stage(), *stages.other_parts())
+    order = {name: place for place, stage in enumerate(ladder) for name in (stage.id, stage.slug)}
     order |= {"ceiling": -1}
 
     def place(row: dict) -> tuple[int, bool]:
-        at = order.get("ceiling" if row.get("kind") == "ceiling" else str(_name_in(row)[0])[:2], len(order))
+        name = "ceiling" if row.get("kind") == "ceiling" else str(_name_in(row)[0])
+        at = order.get(name, order.get(name[:2], len(order)))
         return at, at == len(order) and "run" in row  # peers of the new run before those of another
 
     return sorted([*kept, *fresh], key=place)
