@@ -94,11 +94,11 @@ def test_stages_of_decode_are_joined_in_the_ladders_order(tmp_path):
         made = results(*({"name": name, "kind": "stage", "dtype": "bf16"} for name in names), date=date)
         return made | {"other_caches": made["measurements"]}
 
-    recorded.write(decode("split_kv", "lean"), tmp_path / "ships" / "X-decode.json")
-    new = recorded.write(decode("lean", "paged_kv", date="2026-02-03 00:00 UTC"), tmp_path / "X-decode.json")
+    recorded.write(decode("51_split_kv", "54_lean"), tmp_path / "ships" / "X-decode.json")
+    new = recorded.write(decode("54_lean", "55_paged_kv", date="2026-02-03 00:00 UTC"), tmp_path / "X-decode.json")
     taken = recorded.load(recorded.take(new, tmp_path / "ships"))
     for rows in (taken["measurements"], taken["other_caches"]):
-        assert [row["name"] for row in rows] == ["split_kv", "lean", "paged_kv"]
+        assert [row["name"] for row in rows] == ["51_split_kv", "54_lean", "55_paged_kv"]
         assert ["run" in row for row in rows] == [True, False, False]
 
 

@@ -243,12 +243,11 @@ def _joined(fresh: list[dict], before: list[dict], run: str) -> list[dict]:
     known = {_name_in(row) for row in fresh}
     kept = [{"run": run} | row for row in before if _name_in(row) not in known]
     ladder = (*stages.every_stage(), *stages.other_parts())
-    order = {name: place for place, stage in enumerate(ladder) for name in (stage.id, stage.slug)}
+    order = {stage.id: place for place, stage in enumerate(ladder)}
     order |= {"ceiling": -1}
 
     def place(row: dict) -> tuple[int, bool]:
-        name = "ceiling" if row.get("kind") == "ceiling" else str(_name_in(row)[0])
-        at = order.get(name, order.get(name[:2], len(order)))
+        at = order.get("ceiling" if row.get("kind") == "ceiling" else str(_name_in(row)[0])[:2], len(order))
         return at, at == len(order) and "run" in row  # peers of the new run before those of another
 
     return sorted([*kept, *fresh], key=place)
