@@ -263,8 +263,10 @@ def test_a_decode_lesson_verifies_counts_and_has_its_record(capsys, monkeypatch)
     one.verify(problem)
     assert "verified" in capsys.readouterr().out
     assert one.count("global load bytes", problem=problem) >= 2 * problem.cache_bytes(), "once for each head of Q"
-    row, reading = one.recorded(B=8), one.microseconds("reading K and V", B=8)
-    assert row["name"] == one.stage.name and row["of_reading"] == pytest.approx(reading / row["us"]["median"], rel=1e-3)
+    assert one.recorded(B=8)["name"] == one.stage.name
+    last = DecodeLesson(55)  # of the newest run, as what reading takes is
+    row, reading = last.recorded(B=8), last.microseconds("reading K and V", B=8)
+    assert row["of_reading"] == pytest.approx(reading / row["us"]["median"], rel=1e-3)
     with pytest.raises(FlashLadderError, match="no record of name 50_decode_naive, B 7"):
         one.recorded(B=7)
     monkeypatch.setattr(type(one.stage), "compared", lambda *arguments: Comparison(False, 1.0, 9.0, "all is wrong"))
