@@ -131,7 +131,9 @@ def ablations(
     grid = figure.subplots(len(panels), 1, squeeze=False, height_ratios=bars)[:, 0]
     for axes, (run, families, peers) in zip(grid, panels, strict=True):
         _families(axes, families, peers)
-        axes.set_title(f"recorded: {recorded.label(run.results)}\n{run.in_words}", fontsize=9)
+        rows = [row for kernel, changed in families for row in (kernel, *changed)] + peers
+        lines = [f"recorded: {recorded.label(run.results, rows)}", run.in_words]
+        axes.set_title("\n".join([*lines, *textwrap.wrap(recorded.earlier(rows), 64)]), fontsize=9)
     return figure
 
 
