@@ -141,6 +141,15 @@ def test_statistics_by_the_main_kernel_twice_over_one_workspace(one, problem):
 
 
 @each(CUTTING)
+def test_whose_statistics_are_computed_before(one):
+    """Of the first two heads of four: those of one batch of two, or half of a batch's."""
+    only_simulated(one, "another device computes others of them before")
+    whole, masked, wide = (launches.launches(one, problem)[0].grid[2] for problem in PREPARED)
+    assert (whole, masked, wide) == (1, 1, 1) and PREPARED[0].B == PREPARED[2].B == 2
+    check_launches(one, PREPARED[2], Br=128, Bc=128)
+
+
+@each(CUTTING)
 def test_what_is_cut(one):
     """Where it saves each of three blocks four tiles. The launch and the workspace are as stage.toml says."""
     only_simulated(one, "another device has other ranges")
