@@ -36,6 +36,9 @@ REGISTERS = {
     (128, 2): ((24, 104),),
 }
 REGISTERS_BESIDE = 24  # beside S, P and O at the least: descriptors, counters, each row's reference and sum
+BESIDE_PARTS = (
+    16  # more with P in parts, where O waits in its registers until the next query tile's first S is on its way
+)
 EXAMPLE = "(BF16, 128, 128, 128, 12): kv_buffers_2+parts_2+registers_24_240"
 
 
@@ -190,11 +193,12 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "accumulators",
-        f"S, P, O, Q if it lies there, and {REGISTERS_BESIDE} more fit into a consumer's registers; "
-        "else each turn spills them.",
+        f"S, P, O, Q if it lies there, and {REGISTERS_BESIDE} more fit into a consumer's registers, with P in parts "
+        f"{REGISTERS_BESIDE + BESIDE_PARTS}; else each turn spills them, or wgmma waits for each other.",
         lambda c, _: (
             _registers_in_order(c)
-            and c.accumulators + REGISTERS_BESIDE > min(c.consumer_registers, REGISTERS_A_THREAD)
+            and c.accumulators + REGISTERS_BESIDE + (BESIDE_PARTS if c.parts == 2 else 0)
+            > min(c.consumer_registers, REGISTERS_A_THREAD)
         ),
     ),
     Rule(
