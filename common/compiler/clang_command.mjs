@@ -7,6 +7,7 @@ export function clangCommand({ source, output, includes, lines = true, options =
     "-std=c++20 -emit-llvm -nostdsysteminc -nobuiltininc -include cuda_runtime.h",
     ...(lines ? ["-debug-info-kind=line-tables-only"] : []),
     "-mllvm -inline-threshold=2475", // as LLVM has it for GPUs: a call would take arrays out of registers
+    "-mllvm -unroll-threshold=2000", // a loop over a tile's registers that stays would do so, too; nvcc unrolls them
     ...includes.map((one) => `-internal-isystem ${one}`),
     ...options,
     source,

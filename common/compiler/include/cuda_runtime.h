@@ -90,6 +90,10 @@ extern const __device__ __attribute__((weak)) flash_block_size blockDim;
 extern const __device__ __attribute__((weak)) flash_grid_size gridDim;
 constexpr int warpSize = 32;
 
+FLASH_DEVICE void *memcpy(void *to, const void *from, size_t bytes) {
+    return __builtin_memcpy(to, from, bytes);
+}
+
 // ---- barriers and fences ----
 
 FLASH_DEVICE int __syncthreads_count(int x) {
