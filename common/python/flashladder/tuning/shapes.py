@@ -36,9 +36,7 @@ REGISTERS = {
     (128, 2): ((24, 104),),
 }
 REGISTERS_BESIDE = 24  # beside S, P and O at the least: descriptors, counters, each row's reference and sum
-BESIDE_PARTS = (
-    16  # more with P in parts, where O waits in its registers until the next query tile's first S is on its way
-)
+BESIDE_PARTS = 16  # more with P in parts: with 8 more ptxas serializes wgmma, with 24 more it does not
 EXAMPLE = "(BF16, 128, 128, 128, 12): kv_buffers_2+parts_2+registers_24_240"
 
 
