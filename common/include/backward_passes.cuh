@@ -131,19 +131,27 @@ __device__ __forceinline__ void store_statistics(const Workspace &workspace, int
     statistics[Br] = D;
 }
 
-// What the products need of O, for each row, and zeros for the sums of dQ.
+// What the products need of O, for a row of a head: by d_head / 8 lanes. Returns the row's tile, counted over all
+// heads.
+template <typename T, int d_head, int Br>
+__device__ __forceinline__ int64_t prepare_row(const FlashBackwardParams &params, const Workspace &workspace, int batch,
+                                               int head, int row) {
+    const int head_index = batch * params.Hq + head;
+    const float D = sum_of_products<T, d_head>(params, batch, head, row);
+    const int64_t row_tile = int64_t{head_index} * ((params.Nq + Br - 1) / Br) + row / Br;
+    if (threadIdx.x % (d_head / 8) == 0)
+        store_statistics<Br>(workspace, row_tile, row % Br, log_sum_exp_of(params, head_index, row), D);
+    return row_tile;
+}
+
+// The statistics of each row, and zeros for the sums of dQ.
 // grid: (rows of a head's row tiles / 256 * lanes, Hq, B); d_head / 8 lanes work on a row.
 template <typename T, int d_head, int Br>
 __global__ void __launch_bounds__(256) prepare_kernel(const FlashBackwardParams params, const Workspace workspace) {
     constexpr int lanes = d_head / 8;
     const int row = blockIdx.x * (256 / lanes) + threadIdx.x / lanes;
     const int head = blockIdx.y, batch = blockIdx.z;
-    const int head_index = batch * params.Hq + head;
-    const float D = sum_of_products<T, d_head>(params, batch, head, row);
-    const int64_t row_tile = int64_t{head_index} * ((params.Nq + Br - 1) / Br) + row / Br;
-    if (threadIdx.x % lanes == 0)
-        store_statistics<Br>(workspace, row_tile, row % Br, log_sum_exp_of(params, head_index, row), D);
-
+    const int64_t row_tile = prepare_row<T, d_head, Br>(params, workspace, batch, head, row);
     if (blockIdx.x == 0 && head == 0 && batch == 0 && threadIdx.x == 0) *workspace.counter = 0;
     float4 *const sums = workspace.dQ + (row_tile * Br + row % Br) * (d_head / 4) + threadIdx.x % lanes;
     sums[0] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);

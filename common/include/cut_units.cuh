@@ -168,7 +168,9 @@ __device__ __forceinline__ void merge_sums(float (&X)[d_head / 2], Sums<d_head> 
 constexpr int least_saved = 4;  // tiles: what a cut costs each block, about
 constexpr int least_range = 4;  // tiles
 
-constexpr int least_keys = 1000;  // of a row, so that warps have time for other rows' statistics
+// Measured on an H200.
+constexpr int least_keys = 1000;         // of a row, so that warps have time for other rows' statistics
+constexpr int rounds_times_keys = 3072;  // rounds of units that begin before these warps are ahead of them
 
 // The heads of K and V whose statistics a kernel before the main one computes: those of the first units, while the
 // warps that convert dQ compute the others'. The fewer products a row has, the more heads. All where these warps would
@@ -177,7 +179,7 @@ inline int prepared_heads(const FlashBackwardParams &params, int blocks) {
     const int heads = params.B * params.Hkv, key_tiles = (params.Nkv + Bc - 1) / Bc;
     const int keys = params.causal ? (params.Nkv + Bc) / 2 : params.Nkv;  // of a row, about
     if (keys < least_keys) return heads;
-    const int64_t units = int64_t{3072} * blocks / keys;
+    const int64_t units = int64_t{rounds_times_keys} * blocks / keys;
     return static_cast<int>(std::min<int64_t>(heads, (units + key_tiles - 1) / key_tiles));
 }
 

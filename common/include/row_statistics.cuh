@@ -14,14 +14,9 @@ __global__ void __launch_bounds__(256)
     first_statistics_kernel(const FlashBackwardParams params, const Workspace workspace, const int heads) {
     ptx::let_next_launch_begin();  // with the set-up of its blocks, and with the other heads
     const int head = blockIdx.y, batch = blockIdx.z;
-    const int head_index = batch * params.Hq + head;
-    if (head_index >= heads) return;
+    if (batch * params.Hq + head >= heads) return;
     constexpr int lanes = d_head / 8;
-    const int row = blockIdx.x * (256 / lanes) + threadIdx.x / lanes;
-    const float D = sum_of_products<T, d_head>(params, batch, head, row);
-    const int64_t row_tile = int64_t{head_index} * ((params.Nq + Br - 1) / Br) + row / Br;
-    if (threadIdx.x % lanes == 0)
-        store_statistics<Br>(workspace, row_tile, row % Br, log_sum_exp_of(params, head_index, row), D);
+    prepare_row<T, d_head, Br>(params, workspace, batch, head, blockIdx.x * (256 / lanes) + threadIdx.x / lanes);
 }
 
 // Boxes of a piece's rows.

@@ -124,11 +124,11 @@ def test_cut_units_in_other_orders_of_execution(one, schedule):
     in_order(one, schedule, verified, Problem(Hq=4, Hkv=2, Nq=330, Nkv=100, d_head=128))
 
 
-# The first heads' statistics come from a kernel of their own, the others' from warps of the main one: of two heads of
-# four, over two batches; with a mask; of tiles that end past the last row, where a lane has a whole row.
+# The first batch's statistics come from a kernel of their own, the other one's from warps of the main kernel: of groups
+# of heads, with a mask, and of tiles that end past the last row, where a lane has a whole row.
 PREPARED = (
     Problem(B=2, Hq=4, Hkv=2, Nq=150, Nkv=1010, d_head=128, dtype="fp16", layout="gaps"),
-    Problem(Hq=4, Hkv=2, Nq=70, Nkv=1900, d_head=128, causal=True, layout="bnhd"),
+    Problem(B=2, Hq=2, Hkv=1, Nq=70, Nkv=1900, d_head=128, causal=True, layout="bnhd"),
     Problem(B=2, Hq=2, Nq=300, Nkv=1010, d_head=64),
 )
 
@@ -142,10 +142,10 @@ def test_statistics_by_the_main_kernel_twice_over_one_workspace(one, problem):
 
 @each(CUTTING)
 def test_whose_statistics_are_computed_before(one):
-    """Of the first two heads of four: those of one batch of two, or half of a batch's."""
+    """Those of half of the heads, so of one batch of two."""
     only_simulated(one, "another device computes others of them before")
     whole, masked, wide = (launches.launches(one, problem)[0].grid[2] for problem in PREPARED)
-    assert (whole, masked, wide) == (1, 1, 1) and PREPARED[0].B == PREPARED[2].B == 2
+    assert (whole, masked, wide) == (1, 1, 1) and {problem.B for problem in PREPARED} == {2}
     check_launches(one, PREPARED[2], Br=128, Bc=128)
 
 
