@@ -165,3 +165,35 @@ __device__ void gather_parts(Results<warps, d_head, row_tiles> &results, const P
         }
     }
 }
+
+// Four columns of a row, of all `count` parts of a head in their order. own: those of this block's part, `number`,
+// which need not be in its slot. So that a lane waits for memory once, it asks for several parts together.
+template <int d_head, int row_tiles>
+__device__ RowPiece merge_parts(const Parts<d_head, row_tiles> &parts, int64_t first_slot, int number, int count,
+                                const RowPiece &own, int row, int column) {
+    constexpr int together = 8;
+    RowPiece sum;
+    for (int first = 0; first < count; first += together) {
+        RowPiece pieces[together];
+#pragma unroll
+        for (int i = 0; i < together; ++i) {
+            const int64_t slot = first_slot + first + i;
+            if (first + i == number) {
+                pieces[i] = own;
+            } else if (first + i < count) {
+                const float2 softmax = parts.softmax[slot][row];
+                pieces[i] = {*reinterpret_cast<const float4 *>(&parts.O[slot][row][column]), softmax.x, softmax.y};
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < together; ++i) {
+            if (first + i >= count) break;
+            const float new_max = fmaxf(sum.row_max, pieces[i].row_max);
+            const float old_weight = weight_of(sum.row_max, new_max), weight = weight_of(pieces[i].row_max, new_max);
+            sum.row_max = new_max;
+            sum.row_sum = sum.row_sum * old_weight + weight * pieces[i].row_sum;
+            sum.O = add_weighted(add_weighted({}, old_weight, sum.O), weight, pieces[i].O);
+        }
+    }
+    return sum;
+}

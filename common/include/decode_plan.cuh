@@ -1,5 +1,5 @@
-// Stage lean chooses so, and paged_kv too where lengths are equal and lie in one piece: how many blocks share the work,
-// how many warps each has, and how many of them may lie on a multiprocessor.
+// Stages lean and paged_kv choose so how many blocks share the work, how many warps each has, and how many of them may
+// lie on a multiprocessor.
 #pragma once
 
 #include <algorithm>
@@ -81,10 +81,27 @@ inline size_t shared_bytes_of(const Plan &plan, size_t needed) {
     return std::max(needed, all / (plan.resident + 1) + 1 - of_the_driver);
 }
 
-// As the table says, or the caller's configuration, such as warps_8+blocks_64 or warps_8+blocks_64+resident_1. has_16:
-// the stage has instances with 16 warps.
-inline FlashStatus make_plan(const char *title, const FlashDecodeParams &params, Plan &plan,
-                             std::span<const Choice> table = choices, bool has_16 = false) {
+// configuration: of the plan, or "any" where there is none yet.
+inline flash::Limits limits_with(const char *title, const char *configuration) {
+    return {.title = title,
+            .min_compute = 90,
+            .Br = 0,
+            .Bc = unit,
+            .causal = true,
+            .grouped_heads = true,
+            .log_sum_exp = true,
+            .configuration = configuration};
+}
+
+// As the table says, or the caller's configuration, such as warps_8+blocks_64 or warps_8+blocks_64+resident_1. Checks
+// what it needs of the problem; page_multiple: of which page_size has to be a multiple. most_warps: of the stage's
+// blocks.
+inline FlashStatus make_plan(const char *title, const FlashDecodeParams *problem, int page_multiple, Plan &plan,
+                             std::span<const Choice> table = choices, int most_warps = 8) {
+    const FlashStatus status = flash::check_sizes(problem, limits_with(title, "any"), page_multiple);
+    if (status != FLASH_OK) return status;
+    const FlashDecodeParams &params = *problem;
+    const bool has_16 = most_warps == 16 && params.d_head == 64;
     const int rows_each = one_tile(params) ? tile : 2 * tile,
               row_blocks = (rows_of(params) + rows_each - 1) / rows_each;
     const int64_t heads = int64_t{params.B} * params.Hkv * row_blocks, head_units = (params.Nmax - 1) / unit + 1;
@@ -130,24 +147,30 @@ inline FlashStatus make_plan(const char *title, const FlashDecodeParams &params,
 
 // ---- what stage paged_kv makes of a plan ----
 
+// Its blocks are shares of all units that there are.
+constexpr Choice choices_by_length[] = {
+    // Many heads: two small blocks on each multiprocessor.
+    {6.0, 1e9, any_length, true, {4, 1.94, 2}, {4, 1.94, 2}},
+    // One short sequence: half of the multiprocessors keep the memory busy, and fewer parts have to be merged.
+    {0.0, 0.1, 4096, true, {8, 0.5, 0}, {8, 0.5, 0}},
+    // Long ones, and a few: where a unit is small, with twice as many warps or all multiprocessors.
+    {0.0, 0.15, 32768, true, {8, 0.5, 0}, {16, 0.5, 1}},
+    {0.0, 0.36, 32768, true, {8, 0.5, 0}, {8, 1, 1}},
+    {0.36, 1.0, 8192, true, {8, 0.5, 0}, {16, 0.5, 1}},
+    {0.0, 1e9, any_length, true, {8, 1, 0}, {8, 1, 1}},
+};
+
 // Of a sequence, each with the rows of Q that a block computes.
 inline int heads_each(const FlashDecodeParams &params, const Plan &plan) {
     return plan.heads / params.B;
 }
 
-// Units of a part where lengths are equal.
-inline int most_units(const FlashDecodeParams &params, const Plan &plan) {
-    const int count = (plan.blocks + plan.heads - 1) / plan.heads;
-    return (plan.head_units - 1) / count + 1;
-}
-
 // Blocks that share the parts of a KV head in all sequences.
 inline int blocks_each(const FlashDecodeParams &params, const Plan &plan) {
-    if (equal_pieces(params)) return ((plan.head_units - 1) / most_units(params, plan) + 1) * params.B;
     return std::max(1, plan.blocks / heads_each(params, plan));
 }
 
 // Of a KV head in all sequences: of each one part more than it has shares, because what is left is one.
 inline int most_parts(const FlashDecodeParams &params, const Plan &plan) {
-    return blocks_each(params, plan) + (equal_pieces(params) ? 0 : params.B);
+    return blocks_each(params, plan) + params.B;
 }

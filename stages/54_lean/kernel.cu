@@ -308,17 +308,7 @@ __global__ void __launch_bounds__(32 * warps, 1)
 
 // ---- launch ----
 
-// configuration: of the plan, so that check_sizes() lets it pass.
-static flash::Limits limits_with(const char *configuration) {
-    return {.title = "Lean",
-            .min_compute = 90,
-            .Br = 0,
-            .Bc = unit,
-            .causal = true,
-            .grouped_heads = true,
-            .log_sum_exp = true,
-            .configuration = configuration};
-}
+constexpr char title[] = "Lean";
 
 static flash::DecodeTraits traits(const FlashDecodeParams &params, const Plan &plan) {
     const int rows = one_tile(params) ? tile : 2 * tile;
@@ -350,9 +340,8 @@ static Kernel kernel_of(const FlashDecodeParams &params, const Plan &plan) {
 
 extern "C" FlashStatus flash_decode(const FlashDecodeParams *params, cudaStream_t stream) {
     Plan plan;
-    FlashStatus status = flash::check_sizes(params, limits_with("any"), unit);
-    if (status == FLASH_OK) status = make_plan("Lean", *params, plan);
-    if (status == FLASH_OK) status = flash::check(params, limits_with(plan.name), traits(*params, plan));
+    FlashStatus status = make_plan(title, params, unit, plan);
+    if (status == FLASH_OK) status = flash::check(params, limits_with(title, plan.name), traits(*params, plan));
     CacheMaps maps;
     if (status == FLASH_OK) status = make_cache_maps(*params, unit, maps);
     if (status != FLASH_OK) return status;
@@ -362,9 +351,8 @@ extern "C" FlashStatus flash_decode(const FlashDecodeParams *params, cudaStream_
 
 extern "C" FlashStatus flash_describe_decode(const FlashDecodeParams *params, FlashDecodeDescription *description) {
     static thread_local Plan plan;  // whose name the description points to
-    FlashStatus status = flash::check_sizes(params, limits_with("any"), unit);
-    if (status == FLASH_OK) status = make_plan("Lean", *params, plan);
+    const FlashStatus status = make_plan(title, params, unit, plan);
     if (status != FLASH_OK) return status;
     const flash::Launch main = flash::untyped(kernel_of(*params, plan));
-    return flash::describe(limits_with(plan.name), traits(*params, plan), main, description);
+    return flash::describe(limits_with(title, plan.name), traits(*params, plan), main, description);
 }

@@ -1,13 +1,12 @@
 // Paged KV. Sequences of unequal length, whose keys and values lie in pages anywhere in memory. Stage 54 shares the
 // cache's room equally, so blocks with short sequences have little to do, and a thread looks up a page when it asks for
 // it: the copy waits for the block table. Here the blocks share the keys that there are. A sequence is cut into whole
-// shares and what is left of it. The longest of what is left are parts of blocks of their own. A block goes on from one
-// of the others to one of the shortest, whose first keys it asks for before it stores the one that it has. Each lane
-// looks up another unit: a warp knows where its next 32 units are while it asks the block table for the 32 after them.
-// Where a page is smaller than a unit, the unit comes in several boxes, one for each page part.
+// shares and a rest. Each block takes one of these parts, the longest rests among them; then some take one of the short
+// rests, too, and ask for its first keys before they store the part that they have. Each lane looks up another unit: a
+// warp knows where its next 32 units are while it asks the block table for the 32 after them. Where a page is smaller
+// than a unit, the unit comes in several boxes.
 //
-// The launch before may write lengths and table. A block looks at them before that launch is over, and once more when
-// it is, together with its first copies.
+// The launch before may write lengths and table. A block reads them before that launch is over, and once more after it.
 
 #include "decode_heads.cuh"
 #include "decode_maps.h"
@@ -43,11 +42,10 @@ __device__ int units_of(int length) {
 
 // The sums of a number of each lane from lane 0 to its own.
 __device__ int sums_up_to(int x) {
-    const int lane = threadIdx.x % 32;
 #pragma unroll
     for (int step = 1; step < 32; step *= 2) {
         const int before = __shfl_up_sync(0xffffffff, x, step);
-        if (lane >= step) x += before;
+        if (threadIdx.x % 32 >= step) x += before;
     }
     return x;
 }
@@ -56,59 +54,63 @@ __device__ int sums_up_to(int x) {
 struct Row {
     int length;
     int whole, upto;  // parts that have a whole share; with those of the lanes before
-    int rank;         // of what is left of it: of how many lanes more is left
-    unsigned rests;   // lanes of which something is left
+    int rank;         // of its rest: how many lanes have a longer one
+    unsigned rests;   // the lanes that have one
 };
 
-// most: units of a part.
-__device__ Row read_row(const FlashDecodeParams &params, int first, int most) {
+constexpr int kept = 4;  // rows of 32 sequences whose lengths a warp keeps
+
+// What a warp knows of all sequences.
+struct Lengths {
+    int stored[kept];  // of each row the lane's
+    int most;          // units of a part
+    Row row;           // the first one
+
+    // The lane's in the row that begins with sequence `first`.
+    __device__ int of_row(const FlashDecodeParams &params, int first) const {
+#pragma unroll
+        for (int i = 0; i < kept; ++i)
+            if (first == i * 32) return stored[i];
+        return stored_length(params, first + threadIdx.x % 32);
+    }
+};
+
+__device__ Row divide_row(const FlashDecodeParams &params, const Lengths &lengths, int first) {
     const int lane = threadIdx.x % 32;
-    Row row{.length = length_of(params, stored_length(params, first + lane))};
+    Row row{.length = length_of(params, lengths.of_row(params, first))};
     const int units = first + lane < params.B ? units_of(row.length) : 0;
-    row.whole = units / most;
+    row.whole = units / lengths.most;
     row.upto = sums_up_to(row.whole);
-    const int rest = units % most, place = rest * 32 + 31 - lane;
+    const int rest = units % lengths.most, place = rest * 32 + 31 - lane;
     row.rests = __ballot_sync(0xffffffff, rest > 0);
 #pragma unroll
     for (int other = 0; other < 32; ++other) row.rank += __shfl_sync(0xffffffff, place, other) > place;
     return row;
 }
 
-// What a warp knows of all sequences.
-struct Lengths {
-    int most;  // units of a part
-    Row row;   // of the first 32
-};
-
-// A part has the share of a block at most: rounded up, if it is short, so that each warp has as many units. most: the
-// host's where it knows all lengths.
-template <bool equal>
-__device__ Lengths read_lengths(const FlashDecodeParams &params, int most, int warps) {
-    if (equal) return {.most = most};
+// A part has the share of a block at most: rounded up, if it is short, so that each warp has as many units.
+__device__ Lengths read_lengths(const FlashDecodeParams &params, int warps) {
+    const int lane = threadIdx.x % 32;
+    Lengths lengths;
+#pragma unroll
+    for (int i = 0; i < kept; ++i) lengths.stored[i] = stored_length(params, i * 32 + lane);
     int units = 0;
-    for (int b = threadIdx.x % 32; b < params.B; b += 32)
-        units += units_of(length_of(params, stored_length(params, b)));
+    for (int first = 0; first < params.B; first += 32)
+        if (first + lane < params.B) units += units_of(length_of(params, lengths.of_row(params, first)));
     units = __reduce_add_sync(0xffffffff, units);
     constexpr int long_share = 256;
-    most = (units + gridDim.z - 1) / gridDim.z;
-    if (most < long_share) most = (most + warps - 1) / warps * warps;
-    return {.most = most, .row = read_row(params, 0, most)};
+    lengths.most = (units + gridDim.z - 1) / gridDim.z;
+    if (lengths.most < long_share) lengths.most = (lengths.most + warps - 1) / warps * warps;
+    lengths.row = divide_row(params, lengths, 0);
+    return lengths;
 }
 
-// Parts of one length stand in a row, a sequence's side by side.
-__device__ void find_equal_part(Part &part, const FlashDecodeParams &params, int most, int number) {
-    part.count = (units_of(params.Nmax) - 1) / most + 1;
-    part.head.batch = number / part.count;
-    part.number = number % part.count;
-    part.first_slot = number - part.number;
-}
-
-// The parts of all sequences stand in a row: whole shares first, then what is left of each sequence, the longest first;
-// of 32 sequences at a time. Each warp finds part `number` by itself. If there are fewer, count stays 0.
+// The parts of 32 sequences at a time stand in a row: whole shares first, then the rests, the longest first. Each warp
+// finds part `number` by itself. If there are fewer, count stays 0.
 __device__ void find_part(Part &part, const FlashDecodeParams &params, const Lengths &lengths, int number) {
     int slots = 0;  // of the sequences before these
     for (int first = 0; first < params.B; first += 32) {
-        const Row row = first == 0 ? lengths.row : read_row(params, first, lengths.most);
+        const Row row = first == 0 ? lengths.row : divide_row(params, lengths, first);
         const int all = __shfl_sync(0xffffffff, row.upto, 31);
         const bool has_rest = row.rests >> threadIdx.x % 32 & 1;
         const bool is_own = number < all ? row.upto - row.whole <= number && number < row.upto
@@ -141,28 +143,26 @@ __device__ int part_of_round(int round) {
     return round * gridDim.z + (round % 2 == 0 ? blockIdx.z : gridDim.z - 1 - blockIdx.z);
 }
 
-template <bool equal>
 __device__ Part choose_part(const FlashDecodeParams &params, const Lengths &lengths, int round, int rows_each) {
-    Part part{.head = {.length = params.Nmax}, .count = 0};
-    if (equal) find_equal_part(part, params, lengths.most, part_of_round(round));
-    if (!equal) find_part(part, params, lengths, part_of_round(round));
+    Part part{.count = 0};
+    find_part(part, params, lengths, part_of_round(round));
     complete(part.head, params, rows_each);
     part.begin = part.number * lengths.most;
     part.end = part.count > 0 ? min(part.begin + lengths.most, units_of(part.head.length)) : 0;
     return part;
 }
 
-// The block's first two parts. It begins with the second one if that is what is left of a divided head, and the first
-// one is not. So it is there when the blocks with the whole shares come to their ends, and these need not wait for it.
+// The block's first two parts. It begins with the second one if that is the rest of a divided head, and the first one
+// is not. Then it is there when the blocks with the whole shares come to their ends, and these need not wait for it.
 __device__ void choose_first(Part &part, Part &next_part, const FlashDecodeParams &params, const Lengths &lengths,
                              int rows_each) {
 #pragma unroll 1  // the code is there once: a launch has less to fetch
     for (int round = 0; round < 2; ++round) {
         part = next_part;
-        next_part = choose_part<false>(params, lengths, round, rows_each);
+        next_part = choose_part(params, lengths, round, rows_each);
     }
-    const auto is_left = [](const Part &one) { return one.count > 1 && one.number == one.count - 1; };
-    if (!is_left(next_part) || is_left(part)) return;
+    const auto is_rest = [](const Part &one) { return one.count > 1 && one.number == one.count - 1; };
+    if (!is_rest(next_part) || is_rest(part)) return;
     const Part other = part;
     part = next_part;
     next_part = other;
@@ -174,14 +174,8 @@ __device__ void choose_first(Part &part, Part &next_part, const FlashDecodeParam
 template <int box>
 struct Place {
     bool has_keys;
-    const int *entry[unit / box];            // of the table, which says in what page; null if there is no table
     int block[unit / box], row[unit / box];  // the page or the sequence, and the box's first row there
 };
-
-// The page that a box lies in, or the sequence.
-__device__ int look_up(const int *entry, int batch) {
-    return entry ? ptx::load_relaxed(entry) : batch;
-}
 
 // Brings a unit of K, or of V, into a buffer.
 template <int box, typename T, int elements>
@@ -195,7 +189,7 @@ __device__ void load(T (&buffer)[elements], uint64_t *full, const CUtensorMap &m
 }
 
 // The units of a warp: of the block's part every `warps`-th. Lane i looks up number i of 32.
-template <bool equal, int box>
+template <int box>
 struct UnitList {
     int number;               // of the head's units: the lane's
     Place<box> now, further;  // the lane's unit in the 32 from which the warp asks, and in those after them
@@ -209,14 +203,13 @@ struct UnitList {
         for (int i = 0; i < unit / box; ++i) {
             // A box without keys is the first one once more: its rows are masked, and the unit has all its bytes.
             const int first = key + i * box < head.length ? key + i * box : key;
-            place.entry[i] = nullptr;
+            place.block[i] = head.batch;
             place.row[i] = first;
-            if (!equal && params.block_table && place.has_keys) {
+            if (params.block_table && place.has_keys) {
                 const int page = static_cast<unsigned>(first) / static_cast<unsigned>(params.page_size);
-                place.entry[i] = params.block_table + static_cast<int64_t>(head.batch) * params.max_pages + page;
+                place.block[i] = ptx::load_relaxed(params.block_table + int64_t{head.batch} * params.max_pages + page);
                 place.row[i] = first - page * params.page_size;
             }
-            place.block[i] = look_up(place.entry[i], head.batch);
         }
         return place;
     }
@@ -249,38 +242,6 @@ struct UnitList {
 
 // ---- store ----
 
-// Four columns of a row, of all parts of a head in their order. own: those of this block's part. So that a lane waits
-// for memory once, it asks for several parts together.
-template <int d_head, int row_tiles>
-__device__ RowPiece merge_parts(const Parts<d_head, row_tiles> &parts, int64_t first_slot, const Part &part,
-                                const RowPiece &own, int row, int column) {
-    constexpr int together = 8;
-    RowPiece sum;
-    for (int first = 0; first < part.count; first += together) {
-        RowPiece pieces[together];
-#pragma unroll
-        for (int i = 0; i < together; ++i) {
-            const int64_t slot = first_slot + first + i;
-            if (first + i == part.number) {
-                pieces[i] = own;
-            } else if (first + i < part.count) {
-                const float2 softmax = parts.softmax[slot][row];
-                pieces[i] = {*reinterpret_cast<const float4 *>(&parts.O[slot][row][column]), softmax.x, softmax.y};
-            }
-        }
-#pragma unroll
-        for (int i = 0; i < together; ++i) {
-            if (first + i >= part.count) break;
-            const float new_max = fmaxf(sum.row_max, pieces[i].row_max);
-            const float old_weight = weight_of(sum.row_max, new_max), weight = weight_of(pieces[i].row_max, new_max);
-            sum.row_max = new_max;
-            sum.row_sum = sum.row_sum * old_weight + weight * pieces[i].row_sum;
-            sum.O = add_weighted(add_weighted({}, old_weight, sum.O), weight, pieces[i].O);
-        }
-    }
-    return sum;
-}
-
 // The end of a part: stores O, or leaves the part in its slot, and if it is the last one of a head, stores O of all its
 // parts. It is if has_others. In whatever order the blocks come, the same bits are stored.
 template <typename T, int d_head, int row_tiles, int warps>
@@ -292,29 +253,25 @@ __device__ void finish(SharedStorage<T, d_head, row_tiles, warps> &shared, const
     }
     const auto merge = [&shared, &part, &parts, first_slot](int row, int column) {
         const RowPiece own = merge_warps(shared.results, row, column);
-        return part.count == 1 ? own : merge_parts(parts, first_slot, part, own, row, column);
+        return part.count == 1 ? own : merge_parts(parts, first_slot, part.number, part.count, own, row, column);
     };
     store_O<T, d_head, 32 * warps>(params, part.head, merge);
 }
 
 // ---- kernel ----
 
-template <int d_head, int row_tiles, int warps, bool equal>
-constexpr int blocks_that_fit = equal && d_head == 64 && row_tiles == 1 && warps <= 8 ? 2 : 1;
-
-// grid: (blocks that share a head's rows of Q, Hkv, blocks that share the parts of a head in all sequences). equal: all
-// sequences are Nmax long and lie in one piece, and `most` are the units of a part. box: rows of a copy.
-// __launch_bounds__ leaves registers for as many blocks as are to fit.
-template <typename T, int d_head, int row_tiles, int warps, bool equal, int box>
-__global__ void __launch_bounds__(32 * warps, blocks_that_fit<d_head, row_tiles, warps, equal>)
-    paged_kernel(const FlashDecodeParams params, const __grid_constant__ CacheMaps maps, const int most) {
+// grid: (blocks that share a head's rows of Q, Hkv, blocks that share the parts of a head in all sequences). box: rows
+// of a copy.
+template <typename T, int d_head, int row_tiles, int warps, int box>
+__global__ void __launch_bounds__(32 * warps, 1)
+    paged_kernel(const FlashDecodeParams params, const __grid_constant__ CacheMaps maps) {
     extern __shared__ __align__(1024) unsigned char shared_bytes[];
     auto &shared = *reinterpret_cast<SharedStorage<T, d_head, row_tiles, warps> *>(shared_bytes);
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     Buffers<T, d_head> &own = shared.buffers[warp];
     uint64_t *const K_full = &shared.K_full[warp], *const V_full = &shared.V_full[warp];
 
-    // What needs nothing from the launch before this one.
+    // This needs nothing from the launch before.
     if (lane == 0) {
         ptx::mbarrier_init(K_full, 1);
         ptx::mbarrier_init(V_full, 1);
@@ -332,37 +289,38 @@ __global__ void __launch_bounds__(32 * warps, blocks_that_fit<d_head, row_tiles,
     __syncwarp();  // the warp's barriers are there for all of its lanes
     ptx::let_next_launch_begin();
 
-    // The warp looks for its first unit before the launch before is over: a guess, because that launch may write
-    // lengths and table. When that launch is over, the warp asks for these numbers again: before the first copies,
-    // since they would come after those. Then it compares them: if the guess was wrong, it begins anew. With more
-    // sequences than lanes there is no guess. Where 16 warps ask for Q before the copies, they are done earlier.
+    // A guess: the warp finds its first unit before the launch before is over, which may write lengths and table. Once
+    // it is over, the warp loads these numbers again: before the first copies, behind which they would arrive. Then it
+    // compares them. If the guess was wrong, it begins anew. 16 warps are done earlier if they load Q before the
+    // copies.
     uint32_t phase = 0;
     Part part, next_part{};
-    UnitList<equal, box> units, next_units;
+    UnitList<box> units, next_units;
     Lengths lengths;
     WarpState<d_head, row_tiles> state;
-    for (bool guess = equal || params.B <= 32;; guess = false) {
+    for (bool guess = params.B <= 32 * kept;; guess = false) {
         if (!guess) ptx::wait_for_launch_before();
-        lengths = read_lengths<equal>(params, most, warps);
-        if (equal) part = choose_part<equal>(params, lengths, 0, rows_each);
-        if (!equal) choose_first(part, next_part, params, lengths, rows_each);
+        lengths = read_lengths(params, warps);
+        choose_first(part, next_part, params, lengths, rows_each);
         units.begin(params, part, warps);
         const Place<box> first = units.at(0);
         if (guess) ptx::wait_for_launch_before();
-        const int stored = equal ? 0 : stored_length(params, lane);
-        int again[unit / box];
+        int stored_again[kept];
 #pragma unroll
-        for (int i = 0; i < unit / box; ++i) again[i] = look_up(units.now.entry[i], part.head.batch);
+        for (int i = 0; i < kept; ++i) stored_again[i] = stored_length(params, i * 32 + lane);
+        const Place<box> again = units.find(params, part);
         if (warps == 16) load_Q<T>(state.Q, params, part.head);
         load(own.K, K_full, maps.K, first);
         load(own.V, V_full, maps.V, first);
         if (warps != 16) load_Q<T>(state.Q, params, part.head);
         begin(state, params, part.head);
         units.look_further(params, part, warps);
-        if (equal || !guess) break;
-        bool right = lengths.row.length == length_of(params, stored);
+        if (!guess) break;
+        bool right = true;
 #pragma unroll
-        for (int i = 0; i < unit / box; ++i) right &= units.now.block[i] == again[i];
+        for (int i = 0; i < kept; ++i) right &= lengths.stored[i] == stored_again[i];
+#pragma unroll
+        for (int i = 0; i < unit / box; ++i) right &= units.now.block[i] == again.block[i];
         if (__all_sync(0xffffffff, right)) break;
         if (first.has_keys) {
             ptx::mbarrier_wait(K_full, phase);
@@ -372,19 +330,19 @@ __global__ void __launch_bounds__(32 * warps, blocks_that_fit<d_head, row_tiles,
     }
     if (part.count == 0) return;
 
-    const int most_parts = gridDim.z + (equal ? 0 : params.B);  // of a KV head in all sequences
+    const int most_parts = gridDim.z + params.B;  // of a KV head in all sequences
     const int64_t grid_heads = int64_t{gridDim.x} * gridDim.y;
     const auto parts = parts_in<d_head, row_tiles>(params.workspace, grid_heads * params.B, grid_heads * most_parts);
     for (int round = 1;; ++round) {  // of the next part
         const int64_t first_slot = (int64_t{blockIdx.y} * gridDim.x + blockIdx.x) * most_parts + part.first_slot;
         const int length = part.head.length, first_end = length + 1 - params.Nq, end = min(part.end * unit, length);
-        bool has_looked = equal, has_others = false;  // for the next part; the other parts of the head are there
+        bool has_looked = false, has_others = false;  // for the next part; the other parts of the head are there
         uint32_t next_Q[row_tiles][d_head / 16][2];
         for (int step = 0, key = (part.begin + warp) * unit;; key += warps * unit, phase ^= 1) {
             if (!has_looked && (step == 1 || key >= end)) {  // when two units are on their way
                 has_looked = true;
                 if (round > 1 && part_of_round(round) < most_parts)
-                    next_part = choose_part<equal>(params, lengths, round, rows_each);
+                    next_part = choose_part(params, lengths, round, rows_each);
                 if (next_part.count > 0) {
                     next_units.begin(params, next_part, warps);
                     load_Q<T>(next_Q, params, next_part.head);
@@ -401,7 +359,7 @@ __global__ void __launch_bounds__(32 * warps, blocks_that_fit<d_head, row_tiles,
             }
             const bool is_last = key + warps * unit >= end, goes_on = is_last && has_looked && next_part.count > 0;
             const Place<box> next = goes_on ? next_units.at(0) : units.at(step);
-            if (!equal && warp == 0 && is_last && part.count > 1)
+            if (warp == 0 && is_last && part.count > 1)
                 has_others = ptx::load_acquire(&parts.arrived[part.head.number]) == part.count - 1;
             float S[m_tiles][row_tiles][4] = {};  // Sᵀ, then Pᵀ: [unit, 8] a tile
             ptx::mbarrier_wait(K_full, phase);
@@ -412,7 +370,7 @@ __global__ void __launch_bounds__(32 * warps, blocks_that_fit<d_head, row_tiles,
             mask(S, state, key, first_end, params.scale * log2_e);
             online_softmax(S, state);
             ptx::mbarrier_wait(V_full, phase);
-            if (!equal && key + unit > length) clear_rows<box>(own.V, length - key);
+            if (key + unit > length) clear_rows<box>(own.V, length - key);
             multiply_PV<box>(state, S, own.V);
             __syncwarp();  // all lanes have read V
             load(own.V, V_full, maps.V, next);
@@ -435,48 +393,21 @@ __global__ void __launch_bounds__(32 * warps, blocks_that_fit<d_head, row_tiles,
 
 // ---- launch ----
 
-constexpr int page_part = 16;  // rows; page_size is a multiple of it
-
-// configuration: of the plan, so that check_sizes() lets it pass.
-static flash::Limits limits_with(const char *configuration) {
-    return {.title = "Paged KV",
-            .min_compute = 90,
-            .Br = 0,
-            .Bc = unit,
-            .causal = true,
-            .grouped_heads = true,
-            .log_sum_exp = true,
-            .configuration = configuration};
-}
-
-// Where lengths differ or a cache lies in pages: how many blocks share the units, for each multiprocessor. Else stage
-// lean's table holds.
-constexpr Choice choices_by_length[] = {
-    // Many heads: more blocks than fit at a time, or two small ones on each multiprocessor.
-    {6.0, 1e9, any_length, true, {8, 3, 0}, {4, 1.94, 2}},
-    // Short sequences: half of the multiprocessors keep the memory busy, and fewer parts have to be merged. Where a
-    // unit is small, with twice as many warps.
-    {0.36, 1.0, 8192, true, {8, 0.5, 0}, {16, 0.5, 1}},
-    {0.0, 1e9, any_length, true, {8, 1, 0}, {8, 1, 1}},
-};
-
-// The plan's blocks are shares of all units.
-static FlashStatus plan_of(const FlashDecodeParams &params, Plan &plan) {
-    if (equal_pieces(params)) return make_plan("Paged KV", params, plan);
-    return make_plan("Paged KV", params, plan, choices_by_length, params.d_head == 64);
-}
+constexpr char title[] = "Paged KV";
+constexpr int page_part = 16;   // rows; page_size is a multiple of it
+constexpr int most_warps = 16;  // of a block, with d_head 64
 
 static flash::DecodeTraits traits(const FlashDecodeParams &params, const Plan &plan) {
     const int rows = one_tile(params) ? tile : 2 * tile, splits = most_parts(params, plan);
-    flash::DecodeTraits traits{.splits = splits, .page_multiple = page_part, .optional_lengths = true};
-    if (equal_pieces(params) && splits == params.B) return traits;  // nothing to merge
-    traits.zeroed_bytes = counter_bytes(plan.heads);
-    const size_t slots = size_t(heads_each(params, plan)) * splits;
-    traits.workspace_bytes = traits.zeroed_bytes + slots * slot_bytes(rows, params.d_head);
-    return traits;
+    const size_t counters = counter_bytes(plan.heads), slots = size_t(heads_each(params, plan)) * splits;
+    return {.workspace_bytes = counters + slots * slot_bytes(rows, params.d_head),
+            .splits = splits,
+            .page_multiple = page_part,
+            .optional_lengths = true,
+            .zeroed_bytes = counters};
 }
 
-using Kernel = flash::TypedKernel<const FlashDecodeParams, const CacheMaps, const int>;
+using Kernel = flash::TypedKernel<const FlashDecodeParams, const CacheMaps>;
 
 // Rows that a copy brings: a unit, or as many as lie in one page of any size.
 static int box_of(const FlashDecodeParams &params) {
@@ -485,9 +416,8 @@ static int box_of(const FlashDecodeParams &params) {
 
 template <typename T, int d_head, int row_tiles, int warps>
 static Kernel instance(const FlashDecodeParams &params, const Plan &plan) {
-    auto entry = paged_kernel<T, d_head, row_tiles, warps, false, unit>;
-    if (equal_pieces(params)) entry = paged_kernel<T, d_head, row_tiles, warps, true, unit>;
-    if (box_of(params) == page_part) entry = paged_kernel<T, d_head, row_tiles, warps, false, page_part>;
+    const auto entry = box_of(params) == unit ? paged_kernel<T, d_head, row_tiles, warps, unit>
+                                              : paged_kernel<T, d_head, row_tiles, warps, page_part>;
     const dim3 grid(heads_each(params, plan) / params.Hkv, params.Hkv, blocks_each(params, plan));
     return {entry, grid, 32 * warps, shared_bytes_of(plan, sizeof(SharedStorage<T, d_head, row_tiles, warps>))};
 }
@@ -503,20 +433,18 @@ static Kernel kernel_of(const FlashDecodeParams &params, const Plan &plan) {
 
 extern "C" FlashStatus flash_decode(const FlashDecodeParams *params, cudaStream_t stream) {
     Plan plan;
-    FlashStatus status = flash::check_sizes(params, limits_with("any"), page_part);
-    if (status == FLASH_OK) status = plan_of(*params, plan);
-    if (status == FLASH_OK) status = flash::check(params, limits_with(plan.name), traits(*params, plan));
+    FlashStatus status = make_plan(title, params, page_part, plan, choices_by_length, most_warps);
+    if (status == FLASH_OK) status = flash::check(params, limits_with(title, plan.name), traits(*params, plan));
     CacheMaps maps;
     if (status == FLASH_OK) status = make_cache_maps(*params, box_of(*params), maps);
     if (status != FLASH_OK) return status;
-    return flash::launch_early(kernel_of(*params, plan), stream, *params, maps, most_units(*params, plan));
+    return flash::launch_early(kernel_of(*params, plan), stream, *params, maps);
 }
 
 extern "C" FlashStatus flash_describe_decode(const FlashDecodeParams *params, FlashDecodeDescription *description) {
     static thread_local Plan plan;  // whose name the description points to
-    FlashStatus status = flash::check_sizes(params, limits_with("any"), page_part);
-    if (status == FLASH_OK) status = plan_of(*params, plan);
+    const FlashStatus status = make_plan(title, params, page_part, plan, choices_by_length, most_warps);
     if (status != FLASH_OK) return status;
     const flash::Launch main = flash::untyped(kernel_of(*params, plan));
-    return flash::describe(limits_with(plan.name), traits(*params, plan), main, description);
+    return flash::describe(limits_with(title, plan.name), traits(*params, plan), main, description);
 }

@@ -41,7 +41,7 @@ def test_the_kernel_takes_what_is_tried(Hq, Hkv, warps):
         assert not resident or 228 << 10 < (int(resident[1]) + 1) * (found["shared_bytes"] + 1024)
 
 
-LEAN = decode_table.TABLES["lean"]
+LEAN = decode_table.text_of("lean")
 
 
 def record(best: dict[int, decode_table.Blocks], stage: str = "lean") -> dict:
@@ -60,7 +60,7 @@ def test_each_line_takes_what_was_the_fastest_for_its_shapes():
     best = {64: (8, 1, 1), 128: (8, 1, 0)}
     told = decode_table.lines_from(record(best))
     lines = decode_table.lines_of("\n".join(told))
-    before = decode_table.lines_of(LEAN.read_text())
+    before = decode_table.lines_of(LEAN)
     assert [line.most_keys for line in lines] == [line.most_keys for line in before]
     few = next(line for line in lines if line.fits(FEW_HEADS, 132))
     assert few.blocks[64] == best[64] and few.blocks[128] == best[128]
@@ -68,28 +68,25 @@ def test_each_line_takes_what_was_the_fastest_for_its_shapes():
 
 
 def test_the_record_says_whose_table_it_is():
-    """That of paged_kv has lines for unequal lengths and pages alone."""
-    best = {64: (8, 0.5, 1), 128: (4, 2, 0)}
-    found = record(best, "paged_kv") | {"measurements": []}
-    lines = decode_table.lines_of("\n".join(decode_table.lines_from(found)))
-    before = decode_table.lines_of(decode_table.TABLES["paged_kv"].read_text())
+    """That of paged_kv has lines for all lengths, in pages or in one piece."""
+    best = {64: (8, 0.5, 1), 128: (8, 0.5, 0)}
+    lines = decode_table.lines_of("\n".join(decode_table.lines_from(record(best, "paged_kv"))))
+    before = decode_table.lines_of(decode_table.text_of("paged_kv"))
     assert len(lines) == len(before) and all(line.any_lengths == "true" for line in before)
-    problems = [problem for problem in SETTINGS.problems() if not problem.equal_lengths]
-    used = [next(line for line in lines if line.fits(problem, 132)) for problem in problems]
+    used = [next(line for line in lines if line.fits(problem, 132)) for problem in SETTINGS.problems()]
     assert used and all(line.blocks == best for line in used)
     with pytest.raises(FlashLadderError, match="of one of lean, paged_kv; it has .'short_ends'."):
         decode_table.lines_from(record(best, "short_ends"))
 
 
 def test_what_stood_there_stays_where_nothing_is_faster():
-    before = decode_table.lines_of(LEAN.read_text())
+    before = decode_table.lines_of(LEAN)
     shapes = [decode_table.Shape(FEW_HEADS, {(8, 0.5, 0): 10.0, (8, 1, 1): 9.97, (4, 1, 0): 9.0})]
     assert decode_table.chosen(shapes, (8, 0.5, 0)) == (4, 1, 0)
     del shapes[0].times[4, 1, 0]
     assert decode_table.chosen(shapes, (8, 0.5, 0)) == (8, 0.5, 0)
     other = decode_table.Shape(FEW_HEADS, {(8, 3, 0): 1.0})
     assert decode_table.chosen([*shapes, other], (8, 0.5, 0)) == (8, 0.5, 0)
-    text = LEAN.read_text()
-    assert all(str(line) in text.splitlines() for line in before)
+    assert all(str(line) in LEAN.splitlines() for line in before)
     with pytest.raises(FlashLadderError, match="has no line of the form"):
         decode_table.lines_of("constexpr Choice choices[] = {};")

@@ -219,7 +219,7 @@ def test_a_problem_in_pages_is_the_one_in_one_piece():
 PAGED_KV = pytest.mark.parametrize("one", [one for one in CHOSEN if one.slug == "paged_kv"], ids=lambda one: one.name)
 # The first look sees other lengths, or another table, than the second: the launch before has written them meanwhile.
 FIRST_LOOKS = {
-    "lengths": ("read_lengths<equal>(params", "read_lengths<equal>(guess ? all_longest(params) : params"),
+    "lengths": ("read_lengths(params, warps);", "read_lengths(guess ? all_longest(params) : params, warps);"),
     "table": (
         "const Place<box> first = ",
         "if (guess) units.now.block[0] -= 7;\n        const Place<box> first = ",
@@ -242,9 +242,11 @@ def test_a_wrong_guess_is_found_out(one, what):
     assert source.count(seen) == source.count("\n// ---- kernel ----\n") == 1
     changed = source.replace("\n// ---- kernel ----\n", ALL_LONGEST).replace(seen, written)
     library = compile_kernel(place("break", f"guess-{what}", "kernel.cu", changed), one)
-    lengths = (300, 0, 33, 150, 64)
-    problem = DecodeProblem(B=5, Hq=4, Hkv=2, Nkv=300, lengths=lengths, d_head=128, dtype="bf16", page_size=64)
-    verify(one, problem, library=library)
+    shape = {"Hq": 4, "Hkv": 2, "Nkv": 300, "d_head": 128, "dtype": "bf16", "page_size": 64}
+    verify(one, DecodeProblem(B=5, lengths=(300, 0, 33, 150, 64), **shape), library=library)
+    # One length of the fourth row of 32 sequences is another one.
+    lengths = (300,) * 98 + (33,)
+    verify(one, DecodeProblem(B=99, lengths=lengths, **shape | {"Hq": 1, "Hkv": 1}), library=library)
 
 
 @PAGED_KV
@@ -255,6 +257,14 @@ def test_heads_divided_by_their_lengths(one, shares):
     problem = DecodeProblem(B=34, Hq=1, Hkv=1, Nkv=900, lengths=lengths, d_head=64, page_size=64)
     result = verify(one, problem, configuration=f"warps_4+blocks_{shares}", repeat=2)
     assert not result.changed and result.description["splits"] == 34 + shares
+
+
+@PAGED_KV
+def test_more_sequences_than_a_warp_keeps_lengths_of(one):
+    """It keeps those of 128, and reads the others' each time."""
+    lengths = (40, 0, 70, 1, 33) * 28
+    problem = DecodeProblem(B=140, Hq=2, Hkv=1, Nkv=70, lengths=lengths, d_head=64, dtype="fp16", page_size=32)
+    assert not verify(one, problem, repeat=2).changed
 
 
 @PAGED_KV

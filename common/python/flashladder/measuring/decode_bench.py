@@ -40,7 +40,7 @@ OTHER_CACHES = ((32, 8, 8, 4096), (32, 8, 32, 1024), (32, 8, 32, 4096), (32, 8, 
 CACHES = ((True, 0), (False, 64), (True, 64), (True, 256))
 # What the table in common/include/decode_plan.cuh is chosen from: warps of a block, and blocks that share the work for
 # each multiprocessor (0: one for each head).
-TRIED_WARPS, TRIED_EACH = (8, 4), (0, 0.25, 0.5, 0.75, 1, 2, 3)
+TRIED_WARPS, TRIED_EACH = (8, 4), (0, 0.25, 0.5, 0.75, 1, 1.94, 2, 3)
 UNIT, TILE = 32, 8  # keys and rows of Q that a warp computes at a time, as in decode_unit.cuh
 MULTIPROCESSOR_BYTES = 228 * 1024  # of shared memory, on Hopper
 
@@ -67,7 +67,7 @@ def tries(problem: DecodeProblem, multiprocessors: int) -> dict[str, list[tuple[
     units = heads * -(-problem.Nkv // UNIT)
     found: dict[str, list[tuple[int, float, int]]] = {}
     tried = TRIED_WARPS if tiles == 1 else TRIED_WARPS[:1]
-    if tiles == 1 and problem.d_head == 64 and not (problem.equal_lengths and not problem.page_size):
+    if tiles == 1 and problem.d_head == 64:
         tried += (16,)  # of stage paged_kv alone: lean refuses them
     for warps in tried:
         buffers, results = 2 * warps * UNIT * problem.d_head * 2, 4 * warps * tiles * TILE * (problem.d_head + 6)

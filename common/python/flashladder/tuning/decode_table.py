@@ -1,8 +1,8 @@
 """The table of a decode stage that says how many blocks share the work, its lines anew from a record of a GPU.
 
-`PARTS=tune STAGES=lean make gpu-report` records, `make tune ARGS="--decode FILE"` prints; of paged_kv, whose table is
-for unequal lengths and pages alone, likewise. Which problems a line is for stays. For each line and head dim those
-blocks are taken with which its shapes lose the least against their best ones.
+`PARTS=tune STAGES=lean make gpu-report` records, `make tune ARGS="--decode FILE"` prints; of paged_kv likewise. Which
+problems a line is for stays. For each line and head dim those blocks are taken with which its shapes lose the least
+against their best ones.
 """
 
 import math
@@ -17,7 +17,7 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT
 from flashladder.measuring import decode_bench, recorded
 
-TABLES = {"lean": ROOT / "common/include/decode_plan.cuh", "paged_kv": ROOT / "stages/55_paged_kv/kernel.cu"}
+TABLES = {"lean": "choices", "paged_kv": "choices_by_length"}  # of decode_plan.cuh
 NAMED_LENGTH = "any_length", 1 << 30
 Blocks = tuple[int, float, int]  # warps, blocks for each multiprocessor or 0, resident blocks or 0
 _BLOCKS = r"\{(\d+), ([\d.]+), (\d+)\}"
@@ -46,6 +46,12 @@ class Line:
     def __str__(self) -> str:
         told = ", ".join(_told(self.blocks[d]) for d in (128, 64))
         return f"    {{{self.least_heads}, {self.most_heads}, {self.most_keys}, {self.any_lengths}, {told}}},"
+
+
+def text_of(slug: str) -> str:
+    """The stage's table, as it stands in decode_plan.cuh."""
+    text = (ROOT / "common/include/decode_plan.cuh").read_text()
+    return re.search(rf"^constexpr Choice {TABLES[slug]}\[\] = \{{$.*?^\}};$", text, re.M | re.S)[0]
 
 
 def lines_of(text: str) -> list[Line]:
@@ -119,7 +125,7 @@ def chosen(shapes: Iterable[Shape], before: Blocks) -> Blocks:
 def lines_from(record: dict) -> list[str]:
     """The new table, and below it what each shape takes with the old entry, the new one and its best one."""
     multiprocessors = record["multiprocessors"]
-    lines, notes = lines_of(TABLES[stage_of(record)].read_text()), []
+    lines, notes = lines_of(text_of(stage_of(record))), []
     own: dict[tuple[int, int], list[Shape]] = {}  # by number of the line and head dim
     for shape in shapes_of(record, multiprocessors):
         number = next(at for at, line in enumerate(lines) if line.fits(shape.problem, multiprocessors))
