@@ -30,9 +30,7 @@ constexpr Choice choices[] = {
     {0.36, 1.0, 4096, false, {8, 0, 0}, {8, 0, 1}},
     // All of them at the same time, two on a multiprocessor.
     {1.0, 2.0, 2048, false, {4, 0, 0}, {4, 0, 2}},
-    // So many that blocks which end and begin are few among them. Where they are many and long, small ones are better.
-    {1.0, 1e9, 2048, false, {8, 0, 0}, {8, 0, 0}},
-    {6.0, 1e9, any_length, false, {4, 0, 0}, {4, 0, 0}},
+    // So many that blocks which end and begin are few among them.
     {1.0, 1e9, any_length, false, {8, 0, 0}, {8, 0, 0}},
     // Whatever the lengths: the blocks of short sequences make room for those that wait.
     {1.0, 1e9, any_length, true, {4, 0, 0}, {8, 0, 0}},
