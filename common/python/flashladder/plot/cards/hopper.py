@@ -393,7 +393,7 @@ _SHAPES = (
 @picture(
     3.6,
     "Registers of a consumer's thread. d_head 128: two consumers hold O, S, P and even Q within 240. d_head 64: two "
-    "consumers need 160 of 240, three consumers need 128 of 160. d_head 128 with three consumers would need 160 of 160",
+    "consumers need 144 of 240, three consumers need 128 of 160. d_head 128 with three consumers would need 160 of 160",
 )
 def shapes(figure) -> None:
     axes = figure.subplots()
