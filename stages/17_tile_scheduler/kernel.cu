@@ -84,9 +84,9 @@ struct TileScheduler {
     }
 
   private:
-    // How many heads are dealt in pairs: as many as leave one round of single query tiles, or three rounds of tall
-    // ones; all, if heads have fewer than eight query tiles. These numbers were measured to be the fastest. The number
-    // of heads is even: if a head has an odd number of query tiles, its last one forms a pair with the first one of the
+    // How many heads are dealt in pairs: as many as leave one round of single query tiles, three rounds of tall ones,
+    // or none, if heads have fewer than eight query tiles. These numbers were measured to be the fastest. The number of
+    // heads is even: if a head has an odd number of query tiles, its last one forms a pair with the first one of the
     // next head.
     __device__ uint32_t count_heads_in_pairs(uint32_t row_tiles, uint32_t rounds_of_pairs) const {
         const uint32_t single_rounds = row_tiles < 8 ? 0 : Br > 128 ? 3 : 1;

@@ -5,8 +5,8 @@
 //
 // One launch on each GPU, and no copies besides. All warps bring the first head, since there is nothing to compute yet.
 // The three warps of the producer warpgroup that have no other work bring the others, and count what has come. The main
-// loop is that of stage shapes. All GPUs compute the same rows, so a causal mask needs no zigzag: rank r has the rows
-// from r N / P on.
+// loop is an earlier form of that of stage shapes. All GPUs compute the same rows, so a causal mask needs no zigzag:
+// rank r has the rows from r N / P on.
 
 #include <algorithm>
 

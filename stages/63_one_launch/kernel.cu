@@ -1,9 +1,9 @@
 // One launch on each GPU. Its kernel begins with the rank's own K and V while the copy engine brings those of
 // the other ranks, and waits for a flag before it reads them. So nothing is merged, and no multiprocessor copies.
 //
-// The kernel is that of stage shapes. What changes is the producer's way over the tiles of K and V: the rank's own
-// ones first, then those of each other rank, in the order of the copies. Consumers count tiles and know of no ranks.
-// The sequence is divided as in stage zigzag: rank r has piece r and piece 2P-1-r of 2P.
+// The kernel is an earlier form of stage shapes'. What changes is the producer's way over the tiles of K and V: the
+// rank's own ones first, then those of each other rank, in the order of the copies. Consumers count tiles and know of
+// no ranks. The sequence is divided as in stage zigzag: rank r has piece r and piece 2P-1-r of 2P.
 
 #include <algorithm>
 #include <atomic>
