@@ -1,4 +1,4 @@
-// Fragment tiles. Fragments are loaded a few steps at a time, between the mma that use them.
+// Fragment tiles. Fragments are loaded a step at a time, between the mma that use them.
 //
 // One block of 4 warps works on Br = 128 rows of Q, each warp on 32 of them, and walks over K and V in tiles of
 // Bc = 64 rows. Tiles lie in shared memory as rows of 16-bit elements; ldmatrix brings 16x16 pieces of them
@@ -33,7 +33,7 @@ template <typename T, int d_head, int rows>
 __device__ void load_tile(T *tile, const T *global, int64_t stride_row) {
     constexpr int chunks = d_head / chunk, rows_at_once = threads / chunks;
     const int row = threadIdx.x / chunks, c = threadIdx.x % chunks;
-#pragma unroll 4  // nobody waits for these: four addresses at a time in registers are enough
+#pragma unroll 4  // four addresses at a time in registers: no warp waits for these copies here
     for (int i = 0; i < rows; i += rows_at_once) {
         const T *from = global + (row + i) * stride_row + c * chunk;
         ptx::cp_async_16(tile + tile_offset<d_head>(row + i, c), from);

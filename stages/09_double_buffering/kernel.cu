@@ -36,7 +36,7 @@ template <typename T, int d_head, int rows>
 __device__ void load_tile(T *tile, const T *global, int64_t stride_row) {
     constexpr int chunks = d_head / chunk, rows_at_once = threads / chunks;
     const int row = threadIdx.x / chunks, c = threadIdx.x % chunks;
-#pragma unroll 4  // nobody waits for these: four addresses at a time in registers are enough
+#pragma unroll 4  // four addresses at a time in registers: no warp waits for these copies here
     for (int i = 0; i < rows; i += rows_at_once) {
         const T *from = global + (row + i) * stride_row + c * chunk;
         ptx::cp_async_16(tile + tile_offset<d_head>(row + i, c), from);

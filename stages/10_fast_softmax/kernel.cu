@@ -14,7 +14,7 @@ constexpr int Bc = 64;   // rows of K and V in a tile
 constexpr int warps = 4, threads = 32 * warps;
 constexpr int warp_rows = Br / warps;  // rows of Q that a warp works on
 constexpr int kv_stages = 2;           // buffers for tiles of K and of V: 1 or 2
-constexpr int fragment_stages = 1;     // buffers for fragments of Q, K and V: 1 or 2 (2 is slower here: see README)
+constexpr int fragment_stages = 1;     // buffers for fragments of Q, K and V: 1 or 2 (double_buffering compares them)
 constexpr int chunk = 8;               // elements in 16 bytes: what a thread copies, and a row of an 8x8 matrix
 
 // What a warp computes, in pieces of mma.m16n8k16:
@@ -36,7 +36,7 @@ template <typename T, int d_head, int rows>
 __device__ void load_tile(T *tile, const T *global, int64_t stride_row) {
     constexpr int chunks = d_head / chunk, rows_at_once = threads / chunks;
     const int row = threadIdx.x / chunks, c = threadIdx.x % chunks;
-#pragma unroll 4  // nobody waits for these: four addresses at a time in registers are enough
+#pragma unroll 4  // four addresses at a time in registers: no warp waits for these copies here
     for (int i = 0; i < rows; i += rows_at_once) {
         const T *from = global + (row + i) * stride_row + c * chunk;
         ptx::cp_async_16(tile + tile_offset<d_head>(row + i, c), from);

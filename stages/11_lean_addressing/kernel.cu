@@ -14,7 +14,7 @@ constexpr int Bc = 64;   // rows of K and V in a tile
 constexpr int warps = 4, threads = 32 * warps;
 constexpr int warp_rows = Br / warps;  // rows of Q that a warp works on
 constexpr int kv_stages = 2;           // buffers for tiles of K and of V
-constexpr int fragment_stages = 1;     // buffers for fragments of Q, K and V: 1 or 2 (2 is slower here: see README)
+constexpr int fragment_stages = 1;     // buffers for fragments of Q, K and V: 1 or 2 (double_buffering compares them)
 constexpr int chunk = 8;               // elements in 16 bytes: what a thread copies, and a row of an 8x8 matrix
 
 // What a warp computes, in pieces of mma.m16n8k16:
@@ -96,7 +96,7 @@ template <typename T, int d_head>
 __global__ void __launch_bounds__(threads) flash_kernel(const FlashParams params) {
     extern __shared__ __align__(256) unsigned char shared[];
     T *Q_tile = reinterpret_cast<T *>(shared);  // [Br, d_head]; O's way out, too
-    // Behind it: K's buffers, [kv_stages, Bc, d_head], and V's.
+    // After it: K's buffers, [kv_stages, Bc, d_head], and V's.
 
     const int64_t batch = blockIdx.z, head = blockIdx.y, first_row = blockIdx.x * Br;
     const T *Q = static_cast<const T *>(params.Q.data) + batch * params.Q.stride_batch + head * params.Q.stride_head +
