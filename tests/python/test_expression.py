@@ -5,6 +5,8 @@ from hostcc import ROOT  # noqa: F401  puts the package on the path
 
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.expression import evaluate
+from flashladder.core.problem import Problem
+from flashladder.ladder import launches, stages
 
 NAMES = {"Nq": 200, "Br": 128, "causal": 1, "global.load.bytes": 512}
 
@@ -49,3 +51,27 @@ def test_anything_else_is_refused(text, words):
     with pytest.raises(FlashLadderError) as caught:
         evaluate(text, NAMES)
     assert words in str(caught.value)
+
+
+def named(monkeypatch, names: dict[str, str]) -> dict[str, int]:
+    stage = stages.get("swizzle")
+    monkeypatch.setitem(stage.data, "names", names)
+    return launches.own_names(stage, Problem(Nq=200))
+
+
+def test_a_name_may_use_those_before_it(monkeypatch):
+    assert named(monkeypatch, {}) == {"splits": 1}
+    tiles = {"tiles": "(Nq + Br - 1) / Br", "more": "tiles * 10"}
+    assert named(monkeypatch, tiles) == {"splits": 1, "tiles": 2, "more": 20}
+
+
+@pytest.mark.parametrize(
+    "names, words",
+    (
+        ({"Br": "1"}, r"\[names\] has 'Br', which stands for something else"),
+        ({"more": "tiles", "tiles": "1"}, "there is no 'tiles'"),
+    ),
+)
+def test_a_name_that_cannot_be_is_told(monkeypatch, names, words):
+    with pytest.raises(FlashLadderError, match=words):
+        named(monkeypatch, names)

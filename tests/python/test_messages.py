@@ -1,6 +1,7 @@
 """What a failed run says first: of a hazard its kind, place and words; without one CUDA's error."""
 
 import re
+import time
 
 import pytest
 
@@ -84,3 +85,17 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(flashladde
     (tmp_path / "rich.py").write_text("raise ModuleNotFoundError('no rich', name='rich')")
     done = flashladder("stages", PYTHONPATH=f"{environment.PACKAGE}:{tmp_path}")
     assert done.returncode == 1 and done.stderr.startswith("error: ") and "-m pip install rich" in done.stderr
+
+
+def test_a_long_simulated_run_says_what_its_time_depends_on(capfd):
+    said = ""
+    with console.simulating(0):
+        for _ in range(100):
+            said += capfd.readouterr().err
+            if "--seq" in said:
+                break
+            time.sleep(0.05)
+    assert "on the simulator the time grows" in said
+    with console.simulating(3600):
+        pass
+    assert not capfd.readouterr().err

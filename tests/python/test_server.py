@@ -137,3 +137,25 @@ if sys.argv[2] == "killed":
     for how in ("ended", "killed"):
         done = subprocess.run([sys.executable, "-c", program, tmp_path, how], env=for_python(), capture_output=True)
         assert gone(int(done.stdout)), f"whoever started the server has {how}"
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="this Python has no os.pidfd_open()")
+def test_a_worker_ends_with_whoever_asked_for_it(fake, library, tmp_path):
+    """Also if that process is killed and can do nothing more: a simulated run may take hours."""
+    program = """
+import os, sys, threading, time
+from pathlib import Path
+from flashladder.running import server
+from flashladder.core.environment import for_python
+folder = Path(sys.argv[1])
+def end():
+    while "|" not in (said := (folder / "stdout").read_text() if (folder / "stdout").exists() else ""):
+        time.sleep(0.1)
+    print(said.split("|")[0], flush=True)
+    os.kill(os.getpid(), 9)
+threading.Thread(target=end).start()
+server.run_worker(folder, for_python() | {"WARPSIM_PROBE": "hang"})
+"""
+    Job(str(fake.cudart), str(library), Problem(), describe_only=True).write(tmp_path)
+    done = subprocess.run([sys.executable, "-c", program, tmp_path], env=for_python(), capture_output=True)
+    assert done.returncode == -signal.SIGKILL and gone(int(done.stdout)) and not done.stderr

@@ -113,7 +113,7 @@ CUTTING = [one for one in CHOSEN if one.slug == "no_scratch_pass"]
 def test_cut_units_twice_over_one_workspace(one, problem):
     """Each piece adds to dQ; dK and dV of a unit are one sum, in one order, so that they have the same bits."""
     only_simulated(one, "another device has other ranges")
-    assert launches.splits(one, problem) == one.describe(problem)["grid"][0] == 3
+    assert launches.own_names(one, problem)["splits"] == one.describe(problem)["grid"][0] == 3
     result = verified(one, problem, repeat=2, own_stream=True)
     assert not {"dK", "dV"} & set(result.changed)
 
@@ -155,7 +155,7 @@ def test_what_is_cut(one):
     only_simulated(one, "another device has other ranges")
     for Nq, Nkv, causal, ranges in ((720, 70, False, 3), (200, 70, False, 0), (720, 70, True, 0), (720, 300, False, 0)):
         problem = Problem(Hq=1, Nq=Nq, Nkv=Nkv, d_head=128, causal=causal)
-        assert launches.splits(one, problem) == ranges, problem
+        assert launches.own_names(one, problem)["splits"] == ranges, problem
         assert one.describe(problem)["workspace_bytes"] == launches.workspace_bytes(one, problem)
     check_launches(one, CUTS[0], Br=64, Bc=128, supports_causal=1, supports_gqa=1)
 

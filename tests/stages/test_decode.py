@@ -187,7 +187,7 @@ def test_launch_data(one, problem):
         problem,
         Bc=one.launch.get("Bc", 0),
         zeroed_bytes=launches.workspace_bytes(one, problem, "zeroed_bytes"),
-        splits=launches.splits(one, problem),
+        splits=launches.own_names(one, problem)["splits"],
         page_multiple=one.page_multiple,
         supports_log_sum_exp=1,
         supports_gqa=1,

@@ -9,12 +9,13 @@ import select
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 from flashladder.building import build
 from flashladder.commands.options import TYPES, add_problem_options, numbers, seconds, seed, settings, size
 from flashladder.core import device
-from flashladder.core.console import say, table
+from flashladder.core.console import say, simulating, table
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT
 from flashladder.core.problem import Problem
@@ -117,8 +118,10 @@ def command_run(options) -> int:
     from flashladder.ladder import sweep
 
     stage = stages.get(options.stage)
-    verdict = sweep.verify(stage, problem_of(options), options.seed)
-    where = verdict.result.device if verdict.result else device.choose(stage.min_compute)
+    where = device.choose(stage.min_compute)
+    with simulating() if where.kind == "sim" else nullcontext():
+        verdict = sweep.verify(stage, problem_of(options), options.seed)
+    where = verdict.result.device if verdict.result else where
     outcome = "verified" if verdict.passed else "WRONG" if verdict.result else "failed"
     say(f"{stage.name} on {where}: {verdict.problem}: {outcome}: {verdict.message}")
     return 0 if verdict.passed else 1
@@ -137,7 +140,8 @@ def command_profile(options) -> int:
 
     stage, problem = stages.get(options.stage), problem_of(options)
     build.build()
-    profile.show(stage, problem)
+    with simulating():
+        profile.show(stage, problem)
     return 0
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flashladder.building import build
-from flashladder.core.console import say, table
+from flashladder.core.console import say, simulating, table
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, results_directory
 from flashladder.core.problem import Problem
@@ -95,7 +95,8 @@ def command(words, problem: Problem) -> int:
 
 def show(stage: stages.Stage, options: Options | None = None) -> None:
     options = options or Options()
-    timeline = warps.of(stage, options.problem, options.blocks)
+    with simulating():
+        timeline = warps.of(stage, options.problem, options.blocks)
     rows = []
     for place in timeline.of_scheduler(0):
         shares = timeline.shares(place)

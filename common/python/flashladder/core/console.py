@@ -2,7 +2,9 @@
 
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import rich.box
 import rich.console
@@ -77,6 +79,19 @@ def remark(text: str) -> None:
 
 def say(text: str = "") -> None:
     print(text, flush=True)
+
+
+@contextmanager
+def simulating(seconds: float = 10) -> Iterator[None]:
+    """Says on stderr what the time depends on, if what is simulated inside takes longer than so many seconds."""
+    text = "Still running: on the simulator the time grows with batches, heads and the square of --seq. Ctrl-C ends it."
+    timer = threading.Timer(seconds, lambda: print(text, file=sys.stderr, flush=True))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def coloured(text: str, colour: str) -> str:

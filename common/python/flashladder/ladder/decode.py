@@ -1,9 +1,10 @@
 """The decode stages: stages/NN_name/kernel.cu with a flash_decode() of common/include/attention_decode.h, and
 `decode = true` in stage.toml, which may have of its own:
 
-    splits = "..."      # into how many parts a sequence is divided, an expression as those of [[launch]]; else 1
     page_multiple = 16  # of which page_size is a multiple; else 1
     configuration = "..."  # with which its counters are looked at and changed kernels are judged; else its own choice
+    [names]
+    splits = "..."      # into how many parts a sequence is divided; else 1
 """
 
 import numpy as np

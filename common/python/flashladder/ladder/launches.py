@@ -110,7 +110,11 @@ def _names(stage: WithKernel, problem: Problem, launch: dict, multiprocessors: i
     names["causal"] = int(getattr(problem, "causal", False))
     names["equal"] = int(getattr(problem, "equal_lengths", False))  # of decode: lengths, in one piece
     names["multiprocessors"] = multiprocessors or stage.data.get("simulated_multiprocessors", 132)
-    return names | {"splits": evaluate(stage.data.get("splits", "1"), names)}
+    for name, expression in stage.data.get("names", {}).items():
+        if name in names:
+            raise FlashLadderError(f"{stage.name}/stage.toml: [names] has '{name}', which stands for something else.")
+        names[name] = evaluate(expression, names)
+    return names
 
 
 def _instance(stage: WithKernel, problem: Problem, configuration: str | None) -> Instance | None:
@@ -152,9 +156,10 @@ def launches(
     return found
 
 
-def splits(stage: WithKernel, problem: Problem) -> int:
-    """Into how many parts a decode stage divides a sequence."""
-    return _names(stage, problem, for_problem(stage.launch, problem))["splits"]
+def own_names(stage: WithKernel, problem: Problem) -> dict[str, int]:
+    """What stage.toml's [names] are for the problem and the main launch; `splits` is 1 where it has none."""
+    names = _names(stage, problem, for_problem(stage.launch, problem))
+    return {"splits": 1} | {name: names[name] for name in stage.data.get("names", {})}
 
 
 def workspace_bytes(stage: WithKernel, problem: Problem, which: str = "bytes") -> int:

@@ -18,7 +18,7 @@ from flashladder.core.expression import RELATIONS, evaluate, is_counted
 from flashladder.core.problem import Problem
 from flashladder.ladder import overlap, stages
 from flashladder.ladder.kernels import problem_for
-from flashladder.ladder.launches import for_problem, launches, splits
+from flashladder.ladder.launches import for_problem, launches, own_names
 
 SIZES = ("B", "Hq", "Hkv", "Nq", "Nkv", "d_head", "causal")
 INPUTS = ("random", "largest_first", "largest_last", "within_margin")
@@ -119,8 +119,8 @@ def _read(stage: stages.Stage, entry: dict) -> Expectation:
 
 def namespace(stage: stages.Stage, problem: Problem, report: dict | None = None) -> dict[str, int]:
     """What expressions speak of: the problem's sizes; Br, Bc and threads of stage.toml's main launch for it;
-    `blocks` and `warps` of its grid; `splits` of a decode stage; `query_tiles`, Br rows of one head each; `whole`: all
-    tiles are, and nothing is masked. With a report, of all its launches together:
+    `blocks` and `warps` of its grid; what [names] has; `query_tiles`, Br rows of one head each; `whole`: all tiles are,
+    and nothing is masked. With a report, of all its launches together:
 
     launches, instructions.total, instructions.CLASS; shared.KIND.wavefronts, .ideal; global.KIND.sectors, .ideal,
     .bytes; bulk.KIND.copies, .bytes; tensor_copies.KIND.copies, .bytes, .sectors; mbarriers.waits, .waited; barriers,
@@ -133,7 +133,7 @@ def namespace(stage: stages.Stage, problem: Problem, report: dict | None = None)
     found |= {name: launch[name] for name in ("Br", "Bc", "threads") if name in launch}
     found["blocks"] = math.prod(launches(stage, problem)[stage.main_launch].grid)
     found["warps"] = found["blocks"] * launch["threads"] // 32
-    found["splits"] = splits(stage, problem)
+    found |= own_names(stage, problem)
     found["query_tiles"] = problem.B * problem.Hq * -(-problem.Nq // launch.get("Br", 1))
     ragged = problem.Nq % launch.get("Br", 1) or problem.Nkv % launch.get("Bc", 1)
     found["whole"] = int(not (ragged or problem.causal))

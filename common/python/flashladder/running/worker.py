@@ -16,6 +16,8 @@ import ctypes
 import functools
 import json
 import os
+import select
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -201,8 +203,24 @@ def serve() -> Path | None:
             os.chdir(request["cwd"])
             os.environ.update(request["environment"])
             return folder
-        os.write(1, b"%d\n" % os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]))
+        os.write(1, b"%d\n" % os.waitstatus_to_exitcode(status_of(process)))
     return None
+
+
+def status_of(process: int) -> int:
+    """That of a forked worker, when it has ended. If the process that sends the requests ends first, no one needs the
+    worker, which may have minutes to go: it is killed, and this process too."""
+    try:
+        ended = os.pidfd_open(process)
+    except (AttributeError, OSError):  # Linux before 5.3
+        return os.waitpid(process, 0)[1]
+    waiting = select.poll()
+    waiting.register(ended, select.POLLIN)
+    waiting.register(0, 0)  # stdin: only that it is closed at the other end
+    if 0 in dict(waiting.poll()):
+        os.killpg(0, signal.SIGKILL)
+    os.close(ended)
+    return os.waitpid(process, 0)[1]
 
 
 def run(folder: Path) -> bool:
