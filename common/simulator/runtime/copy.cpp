@@ -5,6 +5,7 @@
 
 #include "core/text.h"
 #include "hazard/global_text.h"
+#include "runtime/capture.h"
 
 namespace warpsim::rt {
 namespace {
@@ -245,7 +246,12 @@ void copy(Runtime &runtime, const char *name, const Region &to, const Region &fr
     bool complete = timing == Timing::blocking ? !within_device : to_place == Place::pageable || host_only;
     if (from_place == Place::pageable && extent.width * extent.rows * extent.planes > kLargestSnapshot) complete = true;
     if (stream->capture) {
-        if (timing == Timing::blocking) throw Failure{cudaErrorStreamCaptureImplicit};
+        if (timing == Timing::blocking) {
+            spoil(runtime, stream->capture, cudaErrorStreamCaptureImplicit,
+                  std::string(name) + ": stream " + std::to_string(stream->number()) +
+                      " is captured, and the call would wait for what does not run before the graph is launched: take "
+                      "the function that ends with Async");
+        }
         complete = false;
     }
     if (complete && this_thread().in_host_function) throw Failure{cudaErrorNotPermitted};

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 
+#include "runtime/capture.h"
 #include "runtime/copy.h"
 #include "runtime/devices.h"
 #include "runtime/not_supported.h"
@@ -127,6 +128,7 @@ cudaError_t cudaRuntimeGetVersion(int *version) {
 
 cudaError_t cudaDeviceSynchronize() {
     return api_waiting([](Runtime &runtime) {
+        refuse_captures(runtime, "cudaDeviceSynchronize", current_device());
         runtime.reports.host.call("cudaDeviceSynchronize", HostLog::kNoStream);
         runtime.scheduler.wait_device(current_device());
         return cudaSuccess;

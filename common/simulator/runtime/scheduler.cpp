@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "runtime/capture.h"
 #include "runtime/per_thread.h"
 #include "runtime/runtime.h"
 
@@ -119,6 +120,7 @@ Ticket Scheduler::enqueue(const std::shared_ptr<Stream> &stream, Operation opera
         node->after = std::exchange(stream->tails, {node});
         return {};
     }
+    if (stream->legacy) refuse_implicit(*Runtime::get(), *stream);
     if (stream->queue.size() >= kMostQueued && !this_thread().in_host_function) {
         wait({stream, stream->queued - kMostQueued / 2});
     }
