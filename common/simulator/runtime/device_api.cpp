@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <mutex>
 #include <string>
+#include <thread>
+#include <utility>
 
 #include "runtime/capture.h"
 #include "runtime/copy.h"
@@ -261,7 +264,20 @@ extern "C" __attribute__((visibility("default"))) cudaError_t cudaProfilerStop()
     return answer([](Runtime &) { return cudaSuccess; });
 }
 
+namespace {
+
+// The thread asks for the error of what it has called before.
+void ask() {
+    ThreadState &thread = this_thread();
+    if (!std::exchange(thread.undone, false)) return;
+    const std::lock_guard guard(Runtime::get()->mutex);
+    Runtime::get()->reports.host.asked(std::this_thread::get_id());
+}
+
+}  // namespace
+
 cudaError_t cudaGetLastError() {
+    ask();
     ThreadState &thread = this_thread();
     const cudaError_t code = thread.last_error;
     thread.last_error = cudaSuccess;
@@ -269,6 +285,7 @@ cudaError_t cudaGetLastError() {
 }
 
 cudaError_t cudaPeekAtLastError() {
+    ask();
     return this_thread().last_error;
 }
 

@@ -86,6 +86,7 @@ struct ThreadState {
     cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
     bool in_driver_call = false;   // the driver's functions call the runtime's
     bool has_primary = false;      // a call of the runtime API has made the primary context this thread's
+    bool undone = false;           // by note_undone(): nothing has asked since
     std::string *heard = nullptr;  // say() adds its lines here, too
 };
 ThreadState &this_thread();
@@ -105,6 +106,14 @@ cudaError_t record(cudaError_t code);
 // Inside a catch block: the error code of the exception, and a message where it is not a Failure.
 cudaError_t code_of_exception();
 
+// A host function must not call CUDA: says so, and returns the call's error.
+cudaError_t refuse_in_host_function();
+
+// Work that this thread has asked for is not done, and why. The report names it if the program ends and the thread has
+// not asked for the error (cudaGetLastError). The runtime's lock is held.
+void note_undone(const std::string &why);
+void say_undone(const std::string &why);  // and says so
+
 // Says that `bytes` are more than the device has left.
 void say_out_of_memory(const Runtime &, uint64_t bytes);
 
@@ -113,6 +122,7 @@ template <class F>
 cudaError_t api(F body, bool always = false) {
     Runtime *runtime = Runtime::get();
     if (!runtime) return record(cudaErrorInitializationError);
+    if (this_thread().in_host_function && !always) return record(refuse_in_host_function());
     const std::lock_guard guard(runtime->mutex);
     if (!always) use_primary(*runtime);
     if (runtime->sticky != cudaSuccess && !always) return record(runtime->sticky);
@@ -142,7 +152,6 @@ cudaError_t with_stream(cudaStream_t handle, F body) {
 // As api, for a call that waits, which host functions must not make.
 template <class F>
 cudaError_t api_waiting(F body) {
-    if (this_thread().in_host_function) return record(cudaErrorNotPermitted);
     return api([&](Runtime &runtime) {
         const cudaError_t code = body(runtime);
         runtime.reports.synchronized();

@@ -325,11 +325,13 @@ void Scheduler::run_front(Stream &stream, bool may_pause) {
     if (operation.host_function) {
         const PerThreadStream legacy(false);  // whichever call this one runs within
         this_thread().in_host_function = true;
+        const cudaError_t before = this_thread().last_error;  // a host function has a thread of its own on a GPU
         learn(operation.mark);  // whatever it tells other threads of the host, they know that the stream came to it
         lock_.unlock();
         operation.run();
         lock_.lock();
         this_thread().in_host_function = false;
+        this_thread().last_error = before;
     } else {
         try {
             Runtime &runtime = *Runtime::get();
