@@ -92,7 +92,7 @@ class Report:
         if self.hazards:
             return "\n".join(f"{one.where}: {one.kind}: {one.message}" for one in self.hazards)
         errors = [f"kernel {launch['kernel']}: {launch['error']}" for launch in self.launches if launch["error"]]
-        errors += [f"{one}; the program never asked for the error" for one in self.unasked_errors]
+        errors += [f"{one}; no cudaGetLastError() has come behind it" for one in self.unasked_errors]
         if errors:
             return "\n".join(errors)
         if not self.launches:

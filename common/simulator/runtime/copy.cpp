@@ -254,7 +254,6 @@ void copy(Runtime &runtime, const char *name, const Region &to, const Region &fr
         }
         complete = false;
     }
-    if (complete && this_thread().in_host_function) throw Failure{cudaErrorNotPermitted};
 
     Operation operation;
     if (from_place == Place::pageable && !complete && !stream->capture) {
@@ -308,7 +307,6 @@ void fill(Runtime &runtime, const char *name, const Region &to, const Extent &ex
     }
     runtime.reports.host.call(name, stream->number());
     const bool complete = timing == Timing::blocking && place != Place::device && !stream->capture;
-    if (complete && this_thread().in_host_function) throw Failure{cudaErrorNotPermitted};
     Operation operation = late_fill(runtime, name, to, extent, value, element);
     const Ticket ticket = runtime.scheduler.enqueue(stream, std::move(operation));
     if (complete) runtime.scheduler.wait(ticket);

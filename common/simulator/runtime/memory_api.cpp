@@ -24,6 +24,7 @@ cudaError_t allocate(const char *name, void **result, size_t bytes, MemoryKind k
         if (!result) return cudaErrorInvalidValue;
         *result = nullptr;
         if (bytes == 0) return cudaSuccess;
+        refuse_in_host_function();
         if (kind == MemoryKind::device) refuse_unsafe(runtime, name);
         const uint64_t address = runtime.current_memory().allocate(bytes, kind);
         if (!address) {

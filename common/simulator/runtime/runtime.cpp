@@ -77,7 +77,8 @@ void at_exit() {
     }
     if (const uint64_t unasked = runtime->reports.host.unasked()) {
         say(std::to_string(unasked) + (unasked == 1 ? " call named above was" : " calls named above were") +
-            " refused, and the program never asked for the error (cudaGetLastError() behind a launch)");
+            " refused, and the program has ended without a cudaGetLastError() behind " +
+            (unasked == 1 ? "it" : "them"));
     }
     runtime->reports.finish();
     runtime->traces.finish();
@@ -183,12 +184,13 @@ void say_out_of_memory(const Runtime &runtime, uint64_t bytes) {
         std::to_string(limit) + " free (WARPSIM_MAX_MEMORY sets the limit)");
 }
 
-cudaError_t refuse_in_host_function() {
+void refuse_in_host_function() {
+    if (!this_thread().in_host_function) return;
     static std::once_flag said;
     std::call_once(said, [] {
         say("a host function has made a CUDA call: none is allowed there, and it fails (cudaErrorNotPermitted)");
     });
-    return cudaErrorNotPermitted;
+    throw Failure{cudaErrorNotPermitted};
 }
 
 void note_undone(const std::string &why) {

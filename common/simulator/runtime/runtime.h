@@ -106,8 +106,8 @@ cudaError_t record(cudaError_t code);
 // Inside a catch block: the error code of the exception, and a message where it is not a Failure.
 cudaError_t code_of_exception();
 
-// A host function must not call CUDA: says so, and returns the call's error.
-cudaError_t refuse_in_host_function();
+// A host function must not ask for work or for memory, nor wait: throws Failure within one, and says so once.
+void refuse_in_host_function();
 
 // Work that this thread has asked for is not done, and why. The report names it if the program ends and the thread has
 // not asked for the error (cudaGetLastError). The runtime's lock is held.
@@ -122,7 +122,6 @@ template <class F>
 cudaError_t api(F body, bool always = false) {
     Runtime *runtime = Runtime::get();
     if (!runtime) return record(cudaErrorInitializationError);
-    if (this_thread().in_host_function && !always) return record(refuse_in_host_function());
     const std::lock_guard guard(runtime->mutex);
     if (!always) use_primary(*runtime);
     if (runtime->sticky != cudaSuccess && !always) return record(runtime->sticky);
@@ -153,6 +152,7 @@ cudaError_t with_stream(cudaStream_t handle, F body) {
 template <class F>
 cudaError_t api_waiting(F body) {
     return api([&](Runtime &runtime) {
+        refuse_in_host_function();
         const cudaError_t code = body(runtime);
         runtime.reports.synchronized();
         runtime.traces.synchronized();

@@ -112,6 +112,7 @@ void Scheduler::forget_finished() {
 }
 
 Ticket Scheduler::enqueue(const std::shared_ptr<Stream> &stream, Operation operation) {
+    refuse_in_host_function();
     if (stream->capture) {
         if (stream->capture_status == cudaStreamCaptureStatusInvalidated)
             throw Failure{cudaErrorStreamCaptureInvalidated};
@@ -121,9 +122,7 @@ Ticket Scheduler::enqueue(const std::shared_ptr<Stream> &stream, Operation opera
         return {};
     }
     if (stream->legacy) refuse_implicit(*Runtime::get(), *stream);
-    if (stream->queue.size() >= kMostQueued && !this_thread().in_host_function) {
-        wait({stream, stream->queued - kMostQueued / 2});
-    }
+    if (stream->queue.size() >= kMostQueued) wait({stream, stream->queued - kMostQueued / 2});
     // The legacy default stream and the blocking streams of a device wait for each other.
     const std::shared_ptr<Stream> &legacy = legacy_[stream->device];
     if (stream->legacy) {
