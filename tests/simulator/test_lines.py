@@ -158,3 +158,9 @@ def test_what_the_compiler_has_moved_out_of_a_loop_has_its_line():
     assert (hazard["kind"], hazard["line"]) == ("global_race", line)
     assert f"read at program.cu:{line} by" in hazard["message"] and "PTX line" not in result.stderr
     assert not run_program(MOVED, flags=["-DMENDED=volatile"], report=True).check().hazards
+    # The other block first: what was read is all that there ever is.
+    other = {"WARPSIM_SCHEDULE": "1"}
+    (hazard,) = run_program(MOVED, flags=["-DMENDED="], env=other, report=True).hazards
+    assert (hazard["kind"], hazard["line"]) == ("deadlock", line)
+    assert "what is neither volatile nor atomic may be read once, before the loop" in hazard["message"]
+    assert not run_program(MOVED, flags=["-DMENDED=volatile"], env=other, report=True).check().hazards
