@@ -62,3 +62,29 @@ def test_the_default_stream_does_not_wait_for_a_non_blocking_one():
     result = run_program(PROGRAM, ["beside_a_non_blocking_stream", "0"]).check()
     assert result.stdout.split() == ["cudaSuccess", "cudaSuccess", "1"]
     assert not result.stderr
+
+
+@pytest.mark.parametrize("case", ["allocated", "a_branch_that_leads_nowhere"])  # which then ask for no error
+def test_a_spoilt_capture_is_in_the_report(case):
+    (error,) = run_program(PROGRAM, [case, "0"], report=True).check().report["unasked_errors"]
+    assert FAULTS[case][1] in error
+    assert "unasked_errors" not in run_program(PROGRAM, [case, "1"], report=True).check().report
+
+
+def test_a_refused_launch_is_in_the_report_once():
+    """The launch fails and the capture is spoilt for one reason."""
+    source = r"""
+    __global__ void set(int *p) { *p = 1; }
+    int main() {
+        cudaStream_t stream;
+        cudaGraph_t graph;
+        int *p;
+        cudaMalloc(&p, 4);
+        cudaStreamCreate(&stream);
+        cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal);
+        set<<<1, 1>>>(p);
+        cudaStreamEndCapture(stream, &graph);
+    }
+    """
+    (error,) = run_program(source, report=True).check().report["unasked_errors"]
+    assert error.startswith("the default stream gets work while stream 1 is captured")

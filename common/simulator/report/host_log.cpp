@@ -32,7 +32,8 @@ void HostLog::refused(const char *name, const std::string &why) {
 }
 
 void HostLog::undone(std::thread::id thread, const std::string &why) {
-    if (unasked_.size() < kMost) unasked_.emplace_back(thread, why);
+    const std::pair one(thread, why);
+    if (unasked_.size() < kMost && (unasked_.empty() || unasked_.back() != one)) unasked_.push_back(one);
 }
 
 void HostLog::asked(std::thread::id thread) {

@@ -26,7 +26,7 @@ void spoil(Runtime &runtime, const std::shared_ptr<Graph> &capture, cudaError_t 
         news = news || stream->capture_status == cudaStreamCaptureStatusActive;
         stream->capture_status = cudaStreamCaptureStatusInvalidated;
     }
-    if (news) say(why + ". The capture is spoilt: cudaStreamEndCapture will give no graph");
+    if (news) say_undone(why + ". The capture is spoilt: cudaStreamEndCapture will give no graph");
     throw Failure{code};
 }
 
@@ -80,9 +80,9 @@ void check_joined(const Graph &capture, const Stream &origin, const std::vector<
             std::any_of(capture.nodes.begin(), capture.nodes.end(), leads_on))
             continue;
         const std::string what = node->operation.what.name.empty() ? "work" : "kernel " + node->operation.what.name;
-        say("cudaStreamEndCapture: " + what + " of another stream than " + number(origin) +
-            ", where the capture began, leads to nothing there: record an event behind it, and let " + number(origin) +
-            " wait for that (cudaStreamWaitEvent) before the capture ends");
+        say_undone("cudaStreamEndCapture: " + what + " of another stream than " + number(origin) +
+                   ", where the capture began, leads to nothing there: record an event behind it, and let " +
+                   number(origin) + " wait for that (cudaStreamWaitEvent) before the capture ends");
         throw Failure{cudaErrorStreamCaptureUnjoined};
     }
 }
