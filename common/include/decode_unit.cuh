@@ -18,7 +18,7 @@ __device__ int unit_offset(int row, int c) {
     return row / box * box * d_head + (c / 8 * box + row % box) * panel + (c ^ row) % 8 * chunk;
 }
 
-// Zeros in place of what the unit of V holds from row `first` on: behind the sequence's end. P is 0 there, but what the
+// Zeros in place of what the unit of V holds from row `first` on: past the sequence's end. P is 0 there, but what the
 // cache holds there may be a NaN, and 0 * NaN is one.
 template <int box, typename T, int elements>
 __device__ void clear_rows(T (&V)[elements], int first) {

@@ -152,8 +152,8 @@ __device__ Part choose_part(const FlashDecodeParams &params, const Lengths &leng
     return part;
 }
 
-// The block's first two parts. It begins with the second one if that is the rest of a divided head, and the first one
-// is not. Then it is there when the blocks with the whole shares come to their ends, and these need not wait for it.
+// The block's first two parts. It begins with the second one if that is the last part of a divided head, and the first
+// one is not. Then it is there when the blocks of the other parts come to their ends, and these need not wait for it.
 __device__ void choose_first(Part &part, Part &next_part, const FlashDecodeParams &params, const Lengths &lengths,
                              int rows_each) {
 #pragma unroll 1  // the code is there once: a launch has less to fetch
@@ -290,7 +290,7 @@ __global__ void __launch_bounds__(32 * warps, 1)
     ptx::let_next_launch_begin();
 
     // A guess: the warp finds its first unit before the launch before is over, which may write lengths and table. Once
-    // it is over, the warp loads these numbers again: before the first copies, behind which they would arrive. Then it
+    // it is over, the warp loads these numbers again: before the first copies, after which they would arrive. Then it
     // compares them. If the guess was wrong, it begins anew. 16 warps are done earlier if they load Q before the
     // copies.
     uint32_t phase = 0;

@@ -114,6 +114,43 @@ def test_wrong_addresses_are_named(text, kind, lane, access, why):
     assert access in hazard["message"] and why in hazard["message"], hazard["message"]
 
 
+FORGOTTEN = r"""
+__global__ void reversed(int *out) {
+    extern __shared__ int tile[];
+#if FRONT
+    __shared__ int front[32];
+    front[threadIdx.x] = out[threadIdx.x];
+    __syncthreads();
+    tile[threadIdx.x] = front[31 - threadIdx.x];
+#else
+    tile[threadIdx.x] = out[threadIdx.x];
+#endif
+    __syncthreads();
+    out[threadIdx.x] = tile[31 - threadIdx.x];
+}
+int main() {
+    int *out;
+    cudaMalloc(&out, 128);
+    reversed<<<1, 32, BYTES>>>(out);
+    return cudaDeviceSynchronize() != cudaSuccess;
+}
+"""
+
+
+@pytest.mark.simulator_only
+@pytest.mark.parametrize("front", (0, 1))  # whether there is static shared memory, too
+def test_a_launch_that_forgets_dynamic_shared_memory_is_told(front):
+    flags = [f"-DFRONT={front}"]
+    result = cudart.run_program(FORGOTTEN, flags=[*flags, "-DBYTES=0"], report=True)
+    (hazard,) = result.hazards
+    assert hazard["kind"] == "out_of_bounds"
+    assert ("past the end of the block's 128 bytes" if front else "the block has no shared memory") in hazard["message"]
+    assert (
+        "(the launch gives tile no bytes: they are the third number in <<<grid, block, bytes>>>)" in hazard["message"]
+    )
+    assert not cudart.run_program(FORGOTTEN, flags=[*flags, "-DBYTES=128"], report=True).check().hazards
+
+
 @pytest.mark.simulator_only
 def test_the_first_bad_lane_is_named_and_the_others_counted():
     body = "shl.b64 %rd8, %rd9, 2; add.u64 %rd10, %rd0, %rd8; ld.global.u32 %r1, [%rd10];"

@@ -26,6 +26,12 @@ def test_case(case):
     assert run_program(PROGRAM, [case]).check().stdout == "passed\n"
 
 
+def test_calls_in_host_functions_are_told():
+    assert (
+        run_program(PROGRAM, ["host_functions_call_nothing"]).stderr.count("a host function has made a CUDA call") == 1
+    )
+
+
 def test_a_pinned_source_is_read_late():
     """That the host has changed it meanwhile is a hazard; without hazards the copy brings what stands there."""
     assert run_program(PROGRAM, [LATE_SOURCE], env={"WARPSIM_HAZARDS": "off"}).check().stdout == "passed\n"

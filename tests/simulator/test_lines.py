@@ -129,3 +129,38 @@ def test_which_files_are_wrappers(name, place, calls):
     (hazard,) = result.hazards
     assert (Path(hazard["file"]).name, hazard["line"]) == place
     assert way(hazard) == calls
+
+
+# nvcc reads the flag once, before the loop, and gives that load line 0.
+MOVED = r"""
+__global__ void wait_for(MENDED int *flag, int *out) {
+    if (blockIdx.x == 0) {
+        *flag = 1;
+    } else {
+        while (*flag == 0) {}  // the loop
+        out[1] = 1;
+    }
+}
+int main() {
+    int *p;
+    cudaMalloc(&p, 64);
+    cudaMemset(p, 0, 64);
+    wait_for<<<2, 1>>>(p, p + 1);
+    return cudaDeviceSynchronize() != cudaSuccess;
+}
+"""
+
+
+def test_what_the_compiler_has_moved_out_of_a_loop_has_its_line():
+    result = run_program(MOVED, flags=["-DMENDED="], report=True)
+    (hazard,) = result.hazards
+    line = 1 + [*MOVED.splitlines()].index("        while (*flag == 0) {}  // the loop")
+    assert (hazard["kind"], hazard["line"]) == ("global_race", line)
+    assert f"read at program.cu:{line} by" in hazard["message"] and "PTX line" not in result.stderr
+    assert not run_program(MOVED, flags=["-DMENDED=volatile"], report=True).check().hazards
+    # The other block first: what was read is all that there ever is.
+    other = {"WARPSIM_SCHEDULE": "1"}
+    (hazard,) = run_program(MOVED, flags=["-DMENDED="], env=other, report=True).hazards
+    assert (hazard["kind"], hazard["line"]) == ("deadlock", line)
+    assert "what is neither volatile nor atomic may be read once, before the loop" in hazard["message"]
+    assert not run_program(MOVED, flags=["-DMENDED=volatile"], env=other, report=True).check().hazards

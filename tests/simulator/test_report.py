@@ -94,6 +94,41 @@ def test_report_is_there_after_a_crash():
     assert result.returncode < 0 and len(result.report["launches"]) == 1
 
 
+UNASKED = r"""
+#include <cstring>
+__global__ void set(int *p) { *p = 1; }
+int main(int, char **argv) {
+    int *p, h[64];
+    cudaMalloc(&p, 64);
+    set<<<1, 1>>>(p);
+    const bool launch = !std::strcmp(argv[1], "launch");
+    if (launch) set<<<1, 2048>>>(p);
+    if (!launch) cudaMemcpy(h, p, sizeof h, cudaMemcpyDeviceToHost);
+    if (argv[2][0] == '1' && cudaGetLastError() == cudaSuccess) return 1;
+    if (argv[2][0] == '2' && cudaPeekAtLastError() == cudaSuccess) return 1;
+    return cudaDeviceSynchronize();
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "words"), [("launch", "launch of set(int*) refused"), ("copy", "cudaMemcpy: the source")]
+)
+def test_errors_that_nothing_asks_for_are_in_the_report(call, words):
+    """Such a program ends well. One that asks may have gone another way, and is none of the report's business."""
+    result = run_program(UNASKED, [call, "0"], report=True).check()
+    (error,) = result.report["unasked_errors"]
+    assert error.startswith(words) and len(result.report["launches"]) == 1
+    assert (
+        "1 call named above was refused, and the program has ended without a cudaGetLastError() behind it"
+        in result.stderr
+    )
+    for asks in "12":
+        result = run_program(UNASKED, [call, asks], report=True).check()
+        assert "unasked_errors" not in result.report
+        assert words in result.stderr and "named above" not in result.stderr
+
+
 def test_report_without_launches():
     source = "#include <cstdio>\nint main() { int n; return cudaGetDeviceCount(&n); }"
     assert run_program(source, report=True).check().report == {

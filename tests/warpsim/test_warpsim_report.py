@@ -137,6 +137,9 @@ def test_clean_is_what_ran_and_was_right():
         warpsim.assert_clean(warpsim.read(RECORDED / "transpose.json", returncode=3))
     note = changed("pipeline.json", as_note)
     warpsim.assert_clean(note)
+    unasked = warpsim.Report(clean.launches, unasked_errors=["launch of sum(int*) refused: 2048 threads"])
+    with pytest.raises(AssertionError, match=r"launch of sum\(int\*\) refused.*no cudaGetLastError"):
+        warpsim.assert_clean(unasked)
     with pytest.raises(AssertionError, match="pipeline.cu:28: note: async_pending"):
         warpsim.assert_clean(note, notes=True)
 

@@ -63,6 +63,7 @@ class Report:
     returncode: int = 0
     stdout: str = ""
     stderr: str = ""
+    unasked_errors: list[str] = field(default_factory=list)  # of refused launches and copies, for which nothing asked
 
     @cached_property
     def hazards(self) -> list[Hazard]:
@@ -91,6 +92,7 @@ class Report:
         if self.hazards:
             return "\n".join(f"{one.where}: {one.kind}: {one.message}" for one in self.hazards)
         errors = [f"kernel {launch['kernel']}: {launch['error']}" for launch in self.launches if launch["error"]]
+        errors += [f"{one}; no cudaGetLastError() has come behind it" for one in self.unasked_errors]
         if errors:
             return "\n".join(errors)
         if not self.launches:
@@ -114,7 +116,8 @@ class Report:
 
     def to_json(self) -> dict:
         """As WARPSIM_REPORT has it, without the calls of the host."""
-        return {"version": VERSION, "launches": self.launches, "refused_calls": self.refused_calls}
+        members = {"launches": self.launches, "refused_calls": self.refused_calls}
+        return {"version": VERSION, **members, "unasked_errors": self.unasked_errors}
 
     def to_sarif(self, root: Path | str | None = None) -> dict:
         """SARIF 2.1.0, for editors and code scanning. Files below root, else the working folder, are relative to it."""
@@ -141,7 +144,8 @@ def read(*places: Path | str, returncode: int = 0, stdout: str = "", stderr: str
     data = [_loaded(file) for file in files]
     launches = [launch for one in data for launch in one["launches"]]
     refused = [call for one in data for call in one.get("refused_calls", [])]
-    return Report(launches, refused, returncode, stdout, stderr)
+    unasked = [text for one in data for text in one.get("unasked_errors", [])]
+    return Report(launches, refused, returncode, stdout, stderr, unasked)
 
 
 def assert_clean(report: Report, *, notes: bool = False) -> None:

@@ -97,12 +97,12 @@ std::string file_and_line(const std::string &file, uint32_t line) {
 
 std::string place(const Program &program, uint32_t index) {
     const OpDebug &debug = program.debug[index];
-    if (!debug.source.line) return "PTX line " + std::to_string(debug.ptx_line);
-    return file_and_line(file_name(program, debug.source), debug.source.line);
+    if (!debug.nearest.line) return "PTX line " + std::to_string(debug.ptx_line);
+    return file_and_line(file_name(program, debug.nearest), debug.nearest.line);
 }
 
 std::string where(const Program &program, uint32_t index) {
-    const ptx::SourceLocation source = program.debug[index].source;
+    const ptx::SourceLocation source = program.debug[index].nearest;
     const std::string text = place(program, index);
     return is_header(program, source) ? text + " (" + calls_text(calls_to(program, source)) + ")" : text;
 }

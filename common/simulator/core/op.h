@@ -106,7 +106,8 @@ struct Op {
 
 // Kept beside the ops, not in them: needed for messages and reports only.
 struct OpDebug {
-    ptx::SourceLocation source;
+    ptx::SourceLocation source;   // what counters are charged to
+    ptx::SourceLocation nearest;  // what messages say: that line, or a neighbour's where there is none
     uint32_t ptx_line = 0;
     std::string text;     // "ld.shared.v4.f32"
     bool counted = true;  // of several ops for one PTX instruction one is counted as issued

@@ -46,7 +46,7 @@ void Footprint::add_op(const Program &program, uint64_t begin, uint64_t end, uns
     const auto [found, is_new] = by_op_.try_emplace(op * 2 + (flags & kGlobalWrites), uint32_t(accesses_.size()));
     if (is_new) {
         const GlobalPlace place{op, flags, 0, 0};
-        const ptx::SourceLocation source = program.debug[op].source;
+        const ptx::SourceLocation source = program.debug[op].nearest;
         const std::string at = " at " + where(program, op);
         Access access{access_verb(program, place) + at, access_did(program, place) + at, {}, 0, 0};
         if (source.line) access.file = file_name(program, source);

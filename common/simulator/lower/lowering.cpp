@@ -270,10 +270,12 @@ Op &FunctionLowering::append(Handler fn, OpClass cls, Flow flow, bool counted) {
     OpDebug debug;
     if (current_) {
         debug.source = current_->source;
+        debug.nearest = current_->nearest;
         debug.ptx_line = current_->ptx_line;
         debug.text = current_text_;
     } else if (p.ops.size() > first_op_ + 1) {  // what the layout adds belongs to the line before it
         debug.source = p.debug.back().source;
+        debug.nearest = p.debug.back().nearest;
         debug.ptx_line = p.debug.back().ptx_line;
     }
     debug.counted = counted;

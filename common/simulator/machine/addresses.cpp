@@ -61,6 +61,15 @@ Fault global_fault(const Warp &w, MemorySpace space, Intent intent, uint64_t add
     return {null || foreign ? HazardKind::invalid_address : HazardKind::out_of_bounds, ": " + why};
 }
 
+// Where the kernel has dynamic shared memory and the launch has forgotten it: that, for a message's end.
+std::string forgotten_shared(const Warp &w) {
+    for (const Program::SharedVariable &v : w.block->program->shared_variables) {
+        if (!v.bytes && v.begin >= w.block->shared_bytes)
+            return " (the launch gives " + v.name + " no bytes: they are the third number in <<<grid, block, bytes>>>)";
+    }
+    return "";
+}
+
 Fault shared_fault_of(const Warp &w, uint64_t address, unsigned bytes) {
     const uint64_t size = w.block->shared_bytes;
     if (address < size && bytes <= size - address) {
@@ -84,10 +93,11 @@ Fault shared_fault_of(const Warp &w, uint64_t address, unsigned bytes) {
     if (address < size) return {HazardKind::out_of_bounds, ": reaches past the end of " + block};
     // What lies before the start wraps around, in 32 or in 64 bits.
     const uint64_t before = address >> 31 == 1 ? (1ull << 32) - address : -address;
-    if (before <= 1u << 24)
+    if (before && before <= 1u << 24)
         return {HazardKind::out_of_bounds, ": " + size_text(before) + " before the start of " + block};
-    if (size == 0) return {HazardKind::out_of_bounds, ": the block has no shared memory"};
-    return {HazardKind::out_of_bounds, ": " + size_text(address - size) + " past the end of " + block};
+    const std::string forgotten = forgotten_shared(w);
+    if (size == 0) return {HazardKind::out_of_bounds, ": the block has no shared memory" + forgotten};
+    return {HazardKind::out_of_bounds, ": " + size_text(address - size) + " past the end of " + block + forgotten};
 }
 
 Fault variable_fault(const Warp &w, const Op &op, uint32_t offset, unsigned bytes) {

@@ -53,7 +53,7 @@ HazardRecord record_of(const LaunchShared &launch, const GlobalShadow &shadow,
     both.released = is_released(launch, now.flags & kGlobalWrites ? now : then);
     HazardRecord record;
     record.kind = conflict.noncoherent ? HazardKind::noncoherent_read : HazardKind::global_race;
-    const ptx::SourceLocation source = program.debug[now.op].source;
+    const ptx::SourceLocation source = program.debug[now.op].nearest;
     if (source.line) record.file = file_name(program, source);
     if (!record.file.empty()) record.line = source.line;
     record.inlined = calls_to(program, source);

@@ -55,8 +55,9 @@ uint32_t op_with_line(Warp &w, const Op &op, const Program &program) {
     for (const Program::Function &f : program.functions)
         if (f.entry <= index && (!function || f.entry > function->entry)) function = &f;
     if (frame && frame->function != function) return index;
-    for (; frame && frame->call && !program.debug[index].source.line; frame = frame->parent) index = frame->call->index;
-    return program.debug[index].source.line ? index : op.index;
+    for (; frame && frame->call && !program.debug[index].nearest.line; frame = frame->parent)
+        index = frame->call->index;
+    return program.debug[index].nearest.line ? index : op.index;
 }
 
 // Notes a hazard with the block; its message's text is made only once. Ends the block where the launch cannot go on.
@@ -186,9 +187,9 @@ auto maker(BlockContext &block, Warp &w, const Op &op, HazardKind kind, int lane
         hazard.kind = kind;
         const uint32_t at = op_with_line(w, op, whole);
         const OpDebug &debug = whole.debug[at];
-        if (debug.source.line) hazard.file = file_name(whole, debug.source);
-        if (!hazard.file.empty()) hazard.line = debug.source.line;
-        hazard.inlined = calls_to(whole, debug.source);
+        if (debug.nearest.line) hazard.file = file_name(whole, debug.nearest);
+        if (!hazard.file.empty()) hazard.line = debug.nearest.line;
+        hazard.inlined = calls_to(whole, debug.nearest);
         std::copy(block.ctaid, block.ctaid + 3, hazard.block);
         hazard.warp = w.id;
         hazard.lane = lane;

@@ -53,6 +53,7 @@ struct Instruction {
     // Of a load, by byte of what a lane reads: those that anybody uses (.pragma "used_bytes_mask n" before it).
     uint32_t used_bytes = ~0u;
     SourceLocation source;
+    SourceLocation nearest;  // where the source has no line: that of what stands beside it, for messages
     bool has(std::string_view modifier) const;
     std::string text() const;  // "ld.global.v4.u32": for messages
 };

@@ -119,6 +119,22 @@ class Charging {
     std::vector<InlinedCall> calls_;
 };
 
+// The compiler gives what it has moved out of a loop, or made of several lines, line 0. Its neighbour is what follows
+// without a jump between, else what comes before.
+void find_neighbours(std::vector<Instruction> &body) {
+    SourceLocation before, behind;
+    for (Instruction &instruction : body) {
+        if (instruction.source.line) before = instruction.source;
+        instruction.nearest = before;
+    }
+    for (auto instruction = body.rbegin(); instruction != body.rend(); ++instruction) {
+        const std::string &opcode = instruction->opcode;
+        if (opcode == "bra" || opcode == "brx" || opcode == "ret" || opcode == "exit") behind = {};
+        if (instruction->source.line) behind = instruction->source;
+        if (behind.line) instruction->nearest = behind;
+    }
+}
+
 }  // namespace
 
 bool is_wrapper(std::string_view path_text, std::string_view more) {
@@ -135,8 +151,10 @@ bool is_wrapper(std::string_view path_text, std::string_view more) {
 
 void charge_lines(Module &module, std::string_view more) {
     Charging charging(module, more);
-    for (Function &function : module.functions)
+    for (Function &function : module.functions) {
         for (Instruction &instruction : function.body) instruction.source = charging.charged(instruction.source);
+        find_neighbours(function.body);
+    }
     module.calls = charging.take_calls();
 }
 

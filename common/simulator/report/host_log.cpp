@@ -31,6 +31,15 @@ void HostLog::refused(const char *name, const std::string &why) {
     append(refused_json_, w);
 }
 
+void HostLog::undone(std::thread::id thread, const std::string &why) {
+    const std::pair one(thread, why);
+    if (unasked_.size() < kMost && (unasked_.empty() || unasked_.back() != one)) unasked_.push_back(one);
+}
+
+void HostLog::asked(std::thread::id thread) {
+    std::erase_if(unasked_, [&](const auto &one) { return one.first == thread; });
+}
+
 void HostLog::completed(const OperationLabel &what, int64_t stream, uint64_t queued) {
     if (!wanted_ || !what.kind || operations_++ >= kMost) return;
     json::Writer w;
@@ -44,6 +53,13 @@ void HostLog::completed(const OperationLabel &what, int64_t stream, uint64_t que
 std::string HostLog::json_members() const {
     std::string text = "\"host_calls\":[" + calls_json_ + "],\n\"operations\":[" + operations_json_ + "]";
     if (refused_) text += ",\n\"refused_calls\":[" + refused_json_ + "]";
+    if (!unasked_.empty()) {
+        json::Writer w;
+        w.open('[');
+        for (const auto &[thread, why] : unasked_) w.string(why);
+        w.close(']');
+        text += ",\n\"unasked_errors\":" + w.take();
+    }
     if (calls_ > kMost) text += ",\"host_calls_dropped\":" + std::to_string(calls_ - kMost);
     if (operations_ > kMost) text += ",\"operations_dropped\":" + std::to_string(operations_ - kMost);
     return text;

@@ -4,6 +4,9 @@
 
 #include <cstdint>
 #include <string>
+#include <thread>
+#include <utility>
+#include <vector>
 
 namespace warpsim {
 
@@ -30,19 +33,24 @@ class HostLog {
     void call(const char *name, int64_t stream);
     // A call, of whatever kind, was refused, and why.
     void refused(const char *name, const std::string &why);
+    // Work that this thread has asked for is not done, and why; the thread asks for the error of all such.
+    void undone(std::thread::id, const std::string &why);
+    void asked(std::thread::id);
+    size_t unasked() const { return unasked_.size(); }
     // The number of the latest call, from 0.
     uint64_t current() const { return calls_ - 1; }
     // An operation that call `queued` put into `stream` has taken effect, during the latest call.
     void completed(const OperationLabel &, int64_t stream, uint64_t queued);
 
-    // Members of the report's object: "host_calls", "operations", where there are such "refused_calls" and, where some
-    // are missing, "operations_dropped".
+    // Members of the report's object: "host_calls", "operations", where there are such "refused_calls" and
+    // "unasked_errors" and, where some are missing, "operations_dropped".
     std::string json_members() const;
 
   private:
     bool wanted_;
     uint64_t calls_ = 0, operations_ = 0, refused_ = 0;
     std::string calls_json_, operations_json_, refused_json_;
+    std::vector<std::pair<std::thread::id, std::string>> unasked_;
 };
 
 }  // namespace warpsim

@@ -5,6 +5,7 @@
 
 #include "core/text.h"
 #include "hazard/global_text.h"
+#include "runtime/capture.h"
 
 namespace warpsim::rt {
 namespace {
@@ -27,20 +28,20 @@ bool measure(const Region &region, const Extent &extent, uint64_t &span) {
 Place locate(const Runtime &runtime, const char *name, const char *side, const Region &region, const Extent &extent) {
     uint64_t span = 0;
     if (!measure(region, extent, span)) {
-        say(std::string(name) + ": the " + side + "'s pitch is less than a row's width, or its size overflows");
+        say_undone(std::string(name) + ": the " + side + "'s pitch is less than a row's width, or its size overflows");
         throw Failure{cudaErrorInvalidPitchValue};
     }
     // What a graph allocates may not be there yet: that is looked at when the stream comes to it.
     const AllocationView *view = runtime.memory->find(region.address);
     if (!view) view = runtime.memory->find_resting(region.address);
     if (view ? !view->contains(region.address, span) : runtime.memory->is_device_address(region.address)) {
-        say(std::string(name) + ": the " + side + ", " + std::to_string(span) + " bytes at " + hex(region.address) +
-            ", is " + runtime.memory->explain(region.address, span));
+        say_undone(std::string(name) + ": the " + side + ", " + std::to_string(span) + " bytes at " +
+                   hex(region.address) + ", is " + runtime.memory->explain(region.address, span));
         throw Failure{cudaErrorInvalidValue};
     }
     if (!view) {
         if (region.address < 4096) {
-            say(std::string(name) + ": the " + side + " is a null pointer");
+            say_undone(std::string(name) + ": the " + side + " is a null pointer");
             throw Failure{cudaErrorInvalidValue};
         }
         return Place::pageable;
@@ -54,8 +55,8 @@ void check_kind(const char *name, Place to, Place from, cudaMemcpyKind kind) {
     const auto wrong = [&](const char *side, bool wants_device, Place is) {
         // Pinned and managed memory is both the host's and the device's.
         if (wants_device ? is != Place::pageable : is != Place::device) return;
-        say(std::string(name) + ": the " + side + " is " + (wants_device ? "host" : "device") +
-            " memory, and the copy's kind says " + (wants_device ? "device" : "host"));
+        say_undone(std::string(name) + ": the " + side + " is " + (wants_device ? "host" : "device") +
+                   " memory, and the copy's kind says " + (wants_device ? "device" : "host"));
         throw Failure{cudaErrorInvalidValue};
     };
     switch (kind) {
@@ -245,10 +246,14 @@ void copy(Runtime &runtime, const char *name, const Region &to, const Region &fr
     bool complete = timing == Timing::blocking ? !within_device : to_place == Place::pageable || host_only;
     if (from_place == Place::pageable && extent.width * extent.rows * extent.planes > kLargestSnapshot) complete = true;
     if (stream->capture) {
-        if (timing == Timing::blocking) throw Failure{cudaErrorStreamCaptureImplicit};
+        if (timing == Timing::blocking) {
+            spoil(runtime, stream->capture, cudaErrorStreamCaptureImplicit,
+                  std::string(name) + ": stream " + std::to_string(stream->number()) +
+                      " is captured, and the call would wait for what does not run before the graph is launched: take "
+                      "the function that ends with Async");
+        }
         complete = false;
     }
-    if (complete && this_thread().in_host_function) throw Failure{cudaErrorNotPermitted};
 
     Operation operation;
     if (from_place == Place::pageable && !complete && !stream->capture) {
@@ -297,12 +302,11 @@ void fill(Runtime &runtime, const char *name, const Region &to, const Extent &ex
     if (extent.empty()) return;
     const Place place = locate(runtime, name, "memory", to, extent);
     if (place == Place::pageable) {
-        say(std::string(name) + ": " + hex(to.address) + " is host memory");
+        say_undone(std::string(name) + ": " + hex(to.address) + " is host memory");
         throw Failure{cudaErrorInvalidValue};
     }
     runtime.reports.host.call(name, stream->number());
     const bool complete = timing == Timing::blocking && place != Place::device && !stream->capture;
-    if (complete && this_thread().in_host_function) throw Failure{cudaErrorNotPermitted};
     Operation operation = late_fill(runtime, name, to, extent, value, element);
     const Ticket ticket = runtime.scheduler.enqueue(stream, std::move(operation));
     if (complete) runtime.scheduler.wait(ticket);
@@ -342,9 +346,9 @@ Region array_region(const char *name, const char *side, const DeviceArray &array
         const auto box = [](uint64_t width, uint64_t height, uint64_t depth) {
             return std::to_string(width) + " bytes x " + std::to_string(height) + " x " + std::to_string(depth);
         };
-        say(std::string(name) + ": the " + side + ", " + box(extent.width, extent.rows, extent.planes) + " at (" +
-            std::to_string(x) + " bytes, " + std::to_string(y) + ", " + std::to_string(z) +
-            "), is not inside of the array's " + box(image.pitch, image.height, image.depth));
+        say_undone(std::string(name) + ": the " + side + ", " + box(extent.width, extent.rows, extent.planes) +
+                   " at (" + std::to_string(x) + " bytes, " + std::to_string(y) + ", " + std::to_string(z) +
+                   "), is not inside of the array's " + box(image.pitch, image.height, image.depth));
         throw Failure{cudaErrorInvalidValue};
     }
     return {image.address + z * image.slice + y * image.pitch + x, image.pitch, image.slice};

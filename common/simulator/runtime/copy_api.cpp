@@ -48,8 +48,8 @@ uint64_t symbol_address(Runtime &runtime, const char *name, const void *symbol, 
     const Variable &variable = *runtime.modules.find_variable(symbol);
     const auto [address, bytes] = runtime.modules.address_of(variable);
     if (offset > bytes || count > bytes - offset) {
-        say(std::string(name) + ": " + std::to_string(count) + " bytes at offset " + std::to_string(offset) + " of " +
-            variable.name + ", which has " + std::to_string(bytes));
+        say_undone(std::string(name) + ": " + std::to_string(count) + " bytes at offset " + std::to_string(offset) +
+                   " of " + variable.name + ", which has " + std::to_string(bytes));
         throw Failure{cudaErrorInvalidValue};
     }
     return address + offset;

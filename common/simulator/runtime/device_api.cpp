@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <mutex>
 #include <string>
+#include <thread>
+#include <utility>
 
+#include "runtime/capture.h"
 #include "runtime/copy.h"
 #include "runtime/devices.h"
 #include "runtime/not_supported.h"
@@ -127,6 +131,7 @@ cudaError_t cudaRuntimeGetVersion(int *version) {
 
 cudaError_t cudaDeviceSynchronize() {
     return api_waiting([](Runtime &runtime) {
+        refuse_captures(runtime, "cudaDeviceSynchronize", current_device());
         runtime.reports.host.call("cudaDeviceSynchronize", HostLog::kNoStream);
         runtime.scheduler.wait_device(current_device());
         return cudaSuccess;
@@ -259,7 +264,20 @@ extern "C" __attribute__((visibility("default"))) cudaError_t cudaProfilerStop()
     return answer([](Runtime &) { return cudaSuccess; });
 }
 
+namespace {
+
+// The thread asks for the error of what it has called before.
+void ask() {
+    ThreadState &thread = this_thread();
+    if (!std::exchange(thread.undone, false)) return;
+    const std::lock_guard guard(Runtime::get()->mutex);
+    Runtime::get()->reports.host.asked(std::this_thread::get_id());
+}
+
+}  // namespace
+
 cudaError_t cudaGetLastError() {
+    ask();
     ThreadState &thread = this_thread();
     const cudaError_t code = thread.last_error;
     thread.last_error = cudaSuccess;
@@ -267,6 +285,7 @@ cudaError_t cudaGetLastError() {
 }
 
 cudaError_t cudaPeekAtLastError() {
+    ask();
     return this_thread().last_error;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/capture.h"
 #include "runtime/runtime.h"
 
 using namespace warpsim;
@@ -37,6 +38,19 @@ Event::Clock::time_point Events::now() {
 }
 
 }  // namespace warpsim::rt
+
+namespace {
+
+// An event of a capture is a place in its graph: there is nothing to wait for or to ask about.
+void refuse_captured(Runtime &runtime, const char *name, const Event &event) {
+    if (!event.captured) return;
+    spoil(runtime, event.captured, cudaErrorCapturedEvent,
+          std::string(name) +
+              ": the event was recorded in a stream that is captured, and nothing of that runs before "
+              "the graph is launched");
+}
+
+}  // namespace
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags) {
     constexpr unsigned kKnown = cudaEventBlockingSync | cudaEventDisableTiming | cudaEventInterprocess;
@@ -93,7 +107,7 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t handle, cudaStream_t stream_han
 cudaError_t cudaEventQuery(cudaEvent_t handle) {
     return api_waiting([&](Runtime &runtime) {
         const auto event = runtime.events.resolve(handle);
-        if (event->captured) return cudaErrorCapturedEvent;
+        refuse_captured(runtime, "cudaEventQuery", *event);
         runtime.reports.host.call("cudaEventQuery", HostLog::kNoStream);
         if (event->done()) {
             runtime.scheduler.learn(event->ticket);
@@ -107,7 +121,7 @@ cudaError_t cudaEventQuery(cudaEvent_t handle) {
 cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
     return api_waiting([&](Runtime &runtime) {
         const auto event = runtime.events.resolve(handle);
-        if (event->captured) return cudaErrorCapturedEvent;
+        refuse_captured(runtime, "cudaEventSynchronize", *event);
         runtime.reports.host.call("cudaEventSynchronize", HostLog::kNoStream);
         runtime.scheduler.wait(event->ticket);
         return cudaSuccess;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/capture.h"
 #include "runtime/graph_memory.h"
 #include "runtime/graphs.h"
 #include "runtime/runtime.h"
@@ -234,7 +235,7 @@ cudaError_t cudaGraphDestroyNode(cudaGraphNode_t handle) {
     });
 }
 
-cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode) {
+cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mode) {
     return api([&](Runtime &runtime) {
         const auto stream = runtime.scheduler.resolve(handle);
         if (stream->legacy) return cudaErrorStreamCaptureUnsupported;
@@ -242,6 +243,8 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode) {
         stream->capture = std::make_shared<Graph>();
         stream->capture->origin = stream.get();
         stream->capture->id = ++runtime.captures;
+        stream->capture->mode = mode;
+        stream->capture->captured_by = std::this_thread::get_id();
         stream->capture_status = cudaStreamCaptureStatusActive;
         stream->tails.clear();
         return cudaSuccess;
@@ -256,6 +259,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t *result) {
         const std::shared_ptr<Graph> graph = stream->capture;
         if (!graph) return cudaErrorIllegalState;
         if (graph->origin != stream.get()) return cudaErrorStreamCaptureUnmatched;
+        const std::vector<Graph::Node *> ends = stream->tails;
         bool valid = true;
         for (const auto &other : runtime.scheduler.streams()) {
             if (other->capture != graph) continue;
@@ -265,6 +269,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t *result) {
             other->capture_status = cudaStreamCaptureStatusNone;
         }
         if (!valid) return cudaErrorStreamCaptureInvalidated;
+        check_joined(*graph, *stream, ends);
         *result = runtime.graphs.add(graph);
         return cudaSuccess;
     });

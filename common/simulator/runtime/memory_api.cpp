@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/round_up.h"
+#include "runtime/capture.h"
 #include "runtime/copy.h"
 #include "runtime/graph_memory.h"
 #include "runtime/runtime.h"
@@ -18,11 +19,13 @@ T *pointer(uint64_t address) {
     return reinterpret_cast<T *>(address);
 }
 
-cudaError_t allocate(void **result, size_t bytes, MemoryKind kind) {
+cudaError_t allocate(const char *name, void **result, size_t bytes, MemoryKind kind) {
     return api([&](Runtime &runtime) {
         if (!result) return cudaErrorInvalidValue;
         *result = nullptr;
         if (bytes == 0) return cudaSuccess;
+        refuse_in_host_function();
+        if (kind == MemoryKind::device) refuse_unsafe(runtime, name);
         const uint64_t address = runtime.current_memory().allocate(bytes, kind);
         if (!address) {
             say_out_of_memory(runtime, bytes);
@@ -40,6 +43,7 @@ cudaError_t release(const char *name, void *p, cudaError_t otherwise, Allowed al
     return api_waiting([&](Runtime &runtime) {
         runtime.reports.host.call(name, HostLog::kNoStream);
         const AllocationView *view = runtime.memory->find(address_of(p));
+        if (view && view->kind == MemoryKind::device) refuse_unsafe(runtime, name);
         // Memory of the host may be in use by any device.
         if (view && view->kind == MemoryKind::device) {
             runtime.scheduler.wait_device(view->device);
@@ -73,23 +77,23 @@ const AllocationView &holder(Runtime &runtime, const void *p, size_t bytes) {
 }  // namespace
 
 cudaError_t cudaMalloc(void **result, size_t bytes) {
-    return allocate(result, bytes, MemoryKind::device);
+    return allocate("cudaMalloc", result, bytes, MemoryKind::device);
 }
 
 cudaError_t cudaMallocHost(void **result, size_t bytes) {
-    return allocate(result, bytes, MemoryKind::pinned);
+    return allocate("cudaMallocHost", result, bytes, MemoryKind::pinned);
 }
 
 cudaError_t cudaHostAlloc(void **result, size_t bytes, unsigned flags) {
     constexpr unsigned kKnown = cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined;
     if (flags & ~kKnown) return record(cudaErrorInvalidValue);
-    return allocate(result, bytes, MemoryKind::pinned);
+    return allocate("cudaHostAlloc", result, bytes, MemoryKind::pinned);
 }
 
 cudaError_t cudaMallocManaged(void **result, size_t bytes, unsigned flags) {
     if (flags != cudaMemAttachGlobal && flags != cudaMemAttachHost) return record(cudaErrorInvalidValue);
     if (bytes == 0) return record(cudaErrorInvalidValue);
-    return allocate(result, bytes, MemoryKind::managed);
+    return allocate("cudaMallocManaged", result, bytes, MemoryKind::managed);
 }
 
 cudaError_t cudaMallocPitch(void **result, size_t *pitch, size_t width, size_t height) {
@@ -97,7 +101,7 @@ cudaError_t cudaMallocPitch(void **result, size_t *pitch, size_t width, size_t h
     *pitch = round_up(width, kPitchAlignment);
     size_t bytes;
     if (__builtin_mul_overflow(*pitch, height, &bytes)) return record(cudaErrorMemoryAllocation);
-    return allocate(result, bytes, MemoryKind::device);
+    return allocate("cudaMallocPitch", result, bytes, MemoryKind::device);
 }
 
 cudaError_t cudaMalloc3D(cudaPitchedPtr *result, cudaExtent extent) {

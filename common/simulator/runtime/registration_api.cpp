@@ -1,4 +1,7 @@
 // What the code that nvcc generates calls: registration before main(), and the <<< >>> launch.
+#include <mutex>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/launch.h"
@@ -115,7 +118,21 @@ cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *host_function) {
 
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **arguments, size_t shared,
                                cudaStream_t stream) {
-    return launch_api({.grid = grid, .block = block, .shared = shared, .stream = stream}, kernel, arguments);
+    std::string said;
+    std::string *const before = std::exchange(this_thread().heard, &said);
+    const cudaError_t code =
+        launch_api({.grid = grid, .block = block, .shared = shared, .stream = stream}, kernel, arguments);
+    this_thread().heard = before;
+    if (code == cudaSuccess) return code;
+    // <<<>>> drops the error. What ended the device is in the report of the launch that did it.
+    Runtime *const runtime = Runtime::get();
+    if (!runtime) return code;
+    const std::lock_guard guard(runtime->mutex);
+    if (runtime->sticky == cudaSuccess) {
+        if (said.empty()) said = std::string("a launch failed with ") + cudaGetErrorName(code) + "\n";
+        note_undone(said.substr(0, said.find('\n')));
+    }
+    return code;
 }
 
 cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 grid, dim3 block, void **arguments, size_t shared,

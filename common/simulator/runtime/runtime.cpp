@@ -9,8 +9,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <new>
 #include <stdexcept>
+#include <thread>
 
 #include "report/report.h"
 #include "runtime/graph_memory.h"
@@ -72,6 +74,11 @@ void at_exit() {
         say(std::to_string(pending) + (pending == 1 ? " kernel launch was" : " kernel launches were") +
             " still queued when the program ended: nothing waited for " + (pending == 1 ? "it" : "them") +
             " (cudaDeviceSynchronize is missing)");
+    }
+    if (const uint64_t unasked = runtime->reports.host.unasked()) {
+        say(std::to_string(unasked) + (unasked == 1 ? " call named above was" : " calls named above were") +
+            " refused, and the program has ended without a cudaGetLastError() behind " +
+            (unasked == 1 ? "it" : "them"));
     }
     runtime->reports.finish();
     runtime->traces.finish();
@@ -175,6 +182,28 @@ void say_out_of_memory(const Runtime &runtime, uint64_t bytes) {
     const uint64_t used = memory.used(), limit = memory.limit();
     say("out of device memory: " + std::to_string(bytes) + " bytes wanted, " + std::to_string(limit - used) + " of " +
         std::to_string(limit) + " free (WARPSIM_MAX_MEMORY sets the limit)");
+}
+
+void refuse_in_host_function() {
+    if (!this_thread().in_host_function) return;
+    static std::once_flag said;
+    std::call_once(said, [] {
+        say("a host function has made a CUDA call: none is allowed there, and it fails (cudaErrorNotPermitted)");
+    });
+    throw Failure{cudaErrorNotPermitted};
+}
+
+void note_undone(const std::string &why) {
+    ThreadState &thread = this_thread();
+    if (thread.in_driver_call) return;  // the driver's functions return their errors, and keep none
+    if (thread.in_host_function) return Runtime::get()->reports.host.undone({}, why);  // nobody can ask
+    thread.undone = true;
+    Runtime::get()->reports.host.undone(std::this_thread::get_id(), why);
+}
+
+void say_undone(const std::string &why) {
+    say(why);
+    note_undone(why);
 }
 
 cudaError_t record(cudaError_t code) {

@@ -86,6 +86,7 @@ struct ThreadState {
     cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
     bool in_driver_call = false;   // the driver's functions call the runtime's
     bool has_primary = false;      // a call of the runtime API has made the primary context this thread's
+    bool undone = false;           // by note_undone(): nothing has asked since
     std::string *heard = nullptr;  // say() adds its lines here, too
 };
 ThreadState &this_thread();
@@ -104,6 +105,14 @@ inline void use_primary(Runtime &runtime) {
 cudaError_t record(cudaError_t code);
 // Inside a catch block: the error code of the exception, and a message where it is not a Failure.
 cudaError_t code_of_exception();
+
+// A host function must not ask for work or for memory, nor wait: throws Failure within one, and says so once.
+void refuse_in_host_function();
+
+// Work that this thread has asked for is not done, and why. The report names it if the program ends and the thread has
+// not asked for the error (cudaGetLastError). The runtime's lock is held.
+void note_undone(const std::string &why);
+void say_undone(const std::string &why);  // and says so
 
 // Says that `bytes` are more than the device has left.
 void say_out_of_memory(const Runtime &, uint64_t bytes);
@@ -142,8 +151,8 @@ cudaError_t with_stream(cudaStream_t handle, F body) {
 // As api, for a call that waits, which host functions must not make.
 template <class F>
 cudaError_t api_waiting(F body) {
-    if (this_thread().in_host_function) return record(cudaErrorNotPermitted);
     return api([&](Runtime &runtime) {
+        refuse_in_host_function();
         const cudaError_t code = body(runtime);
         runtime.reports.synchronized();
         runtime.traces.synchronized();

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "runtime/capture.h"
 #include "runtime/per_thread.h"
 #include "runtime/runtime.h"
 
@@ -111,6 +112,7 @@ void Scheduler::forget_finished() {
 }
 
 Ticket Scheduler::enqueue(const std::shared_ptr<Stream> &stream, Operation operation) {
+    refuse_in_host_function();
     if (stream->capture) {
         if (stream->capture_status == cudaStreamCaptureStatusInvalidated)
             throw Failure{cudaErrorStreamCaptureInvalidated};
@@ -119,9 +121,8 @@ Ticket Scheduler::enqueue(const std::shared_ptr<Stream> &stream, Operation opera
         node->after = std::exchange(stream->tails, {node});
         return {};
     }
-    if (stream->queue.size() >= kMostQueued && !this_thread().in_host_function) {
-        wait({stream, stream->queued - kMostQueued / 2});
-    }
+    if (stream->legacy) refuse_implicit(*Runtime::get(), *stream);
+    if (stream->queue.size() >= kMostQueued) wait({stream, stream->queued - kMostQueued / 2});
     // The legacy default stream and the blocking streams of a device wait for each other.
     const std::shared_ptr<Stream> &legacy = legacy_[stream->device];
     if (stream->legacy) {
@@ -323,11 +324,13 @@ void Scheduler::run_front(Stream &stream, bool may_pause) {
     if (operation.host_function) {
         const PerThreadStream legacy(false);  // whichever call this one runs within
         this_thread().in_host_function = true;
+        const cudaError_t before = this_thread().last_error;  // a host function has a thread of its own on a GPU
         learn(operation.mark);  // whatever it tells other threads of the host, they know that the stream came to it
         lock_.unlock();
         operation.run();
         lock_.lock();
         this_thread().in_host_function = false;
+        this_thread().last_error = before;
     } else {
         try {
             Runtime &runtime = *Runtime::get();

@@ -18,6 +18,7 @@
 #include <mutex>
 #include <optional>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include "report/host_log.h"
@@ -82,9 +83,11 @@ struct Graph {
     std::vector<std::unique_ptr<Node>> nodes;
     // What it is known by when it is gone: another graph, and its nodes, may lie at the same address then.
     const uint64_t number = next_number();
-    // Capture: where it began, and its number.
+    // Capture: where it began, its number, how it was begun and by whom.
     Stream *origin = nullptr;
     uint64_t id = 0;
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+    std::thread::id captured_by = {};
 
     Node *add(Operation operation) {
         nodes.push_back(std::make_unique<Node>(Node{std::move(operation), {}, {}}));

@@ -1,6 +1,7 @@
 // Streams, and host functions in streams.
 #include <algorithm>
 
+#include "runtime/capture.h"
 #include "runtime/runtime.h"
 
 using namespace warpsim;
@@ -23,13 +24,6 @@ Operation mark() {
     Operation operation;
     operation.run = [] {};
     return operation;
-}
-
-// Waiting for a stream under capture is an error that spoils the capture.
-void refuse_capture(Stream &stream) {
-    if (!stream.capture) return;
-    stream.capture_status = cudaStreamCaptureStatusInvalidated;
-    throw Failure{cudaErrorStreamCaptureUnsupported};
 }
 
 cudaError_t add_host_function(cudaStream_t handle, std::function<void()> run) {
@@ -93,7 +87,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t handle) {
 cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
     return api_waiting([&](Runtime &runtime) {
         const auto stream = runtime.scheduler.resolve(handle);
-        refuse_capture(*stream);
+        refuse_capture(runtime, "cudaStreamSynchronize", *stream);
         runtime.reports.host.call("cudaStreamSynchronize", stream->number());
         // For the legacy stream: all that it would have to wait for, too.
         runtime.scheduler.wait(stream->legacy ? runtime.scheduler.enqueue(stream, mark()) : Scheduler::last(stream));
@@ -104,7 +98,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
 cudaError_t cudaStreamQuery(cudaStream_t handle) {
     return api_waiting([&](Runtime &runtime) {
         const auto stream = runtime.scheduler.resolve(handle);
-        refuse_capture(*stream);
+        refuse_capture(runtime, "cudaStreamQuery", *stream);
         runtime.reports.host.call("cudaStreamQuery", stream->number());
         const Ticket ticket = Scheduler::last(stream);
         if (ticket.done()) {
@@ -130,7 +124,12 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event_handle, u
                     stream->tails.push_back(node);
             return cudaSuccess;
         }
-        if (stream->capture) return cudaErrorStreamCaptureIsolation;
+        if (stream->capture) {
+            spoil(runtime, stream->capture, cudaErrorStreamCaptureIsolation,
+                  "cudaStreamWaitEvent: stream " + std::to_string(stream->number()) +
+                      " is captured, and the event was recorded outside of the capture: its graph could not know what "
+                      "to wait for");
+        }
         runtime.reports.host.call("cudaStreamWaitEvent", stream->number());
         if (!event->ticket.stream) return cudaSuccess;  // never recorded
         Operation operation = mark();                   // also for a record that is done: what is promised stays so

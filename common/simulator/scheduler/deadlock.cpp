@@ -191,7 +191,9 @@ void add_rounds(Causes &causes, const Standstill &standstill) {
         const std::string what =
             p ? poll_text(*w.owner, *p)
             : t->phase.empty()
-                ? "a loop at " + where(*w.owner->program, t->pc) + " runs for ever: it reads nothing that can change"
+                ? "a loop at " + where(*w.owner->program, t->pc) +
+                      " runs for ever: it reads nothing that can change (what is neither volatile nor atomic may be "
+                      "read once, before the loop)"
                 : op_text(*w.owner->program, t->asked) + " asks again and again for " + t->phase;
         Cause &cause = causes.of(what, w, *f);
         if (cause.warp_count > 1) continue;

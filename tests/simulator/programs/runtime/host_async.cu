@@ -261,6 +261,28 @@ static void host_functions_keep_their_place() {
     CHECK(log.inner == cudaErrorNotPermitted);
 }
 
+// None: the errors of a launch, of an allocation and of a copy. What only looks up is allowed.
+static void host_functions_call_nothing() {
+    static cudaError_t errors[3];
+    static int *d = device_int(7);
+    cudaStream_t s = new_stream();
+    OK(cudaLaunchHostFunc(
+        s,
+        [](void *) {
+            int *more = nullptr;
+            add<<<1, 1>>>(d, 1);
+            errors[0] = cudaGetLastError();
+            errors[1] = cudaMalloc(&more, sizeof(int));
+            errors[2] = cudaMemsetAsync(d, 0, sizeof(int), cudaStreamLegacy);
+            CHECK(!std::strcmp(cudaGetErrorName(errors[2]), "cudaErrorNotPermitted"));
+        },
+        nullptr));
+    OK(cudaStreamSynchronize(s));
+    for (const cudaError_t error : errors) CHECK(error == cudaErrorNotPermitted);
+    CHECK(read(d) == 7);
+    OK(cudaGetLastError());
+}
+
 static void free_waits() {
     int *h = pinned_int(0), *d = device_int(0);
     set<<<1, 1, 0, new_stream(cudaStreamNonBlocking)>>>(h, 1);
@@ -485,6 +507,7 @@ int main(int argc, char **argv) {
         CASE(queries_make_progress),
         CASE(events_have_times),
         CASE(host_functions_keep_their_place),
+        CASE(host_functions_call_nothing),
         CASE(free_waits),
         CASE(destroyed_streams_finish),
         CASE(stream_ordered_memory),
