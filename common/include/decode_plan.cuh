@@ -170,7 +170,7 @@ inline int blocks_each(const FlashDecodeParams &params, const Plan &plan) {
     return std::max(1, plan.blocks / heads_each(params, plan));
 }
 
-// Of a KV head in all sequences: of each one part more than it has shares, because what is left is one.
+// Of a KV head in all sequences: the blocks have a share each, and each sequence a rest.
 inline int most_parts(const FlashDecodeParams &params, const Plan &plan) {
     return blocks_each(params, plan) + params.B;
 }
