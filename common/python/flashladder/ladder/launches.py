@@ -108,7 +108,6 @@ def _names(stage: WithKernel, problem: Problem, launch: dict, multiprocessors: i
     names = {name: getattr(problem, name) for name in ("B", "Hq", "Hkv", "Nq", "Nkv", "d_head")}
     names |= {name: launch[name] for name in ("Br", "Bc") if name in launch}
     names["causal"] = int(getattr(problem, "causal", False))
-    names["equal"] = int(getattr(problem, "equal_lengths", False))  # of decode: lengths, in one piece
     names["multiprocessors"] = multiprocessors or stage.data.get("simulated_multiprocessors", 132)
     for name, expression in stage.data.get("names", {}).items():
         if name in names:
