@@ -157,5 +157,14 @@ threading.Thread(target=end).start()
 server.run_worker(folder, for_python() | {"WARPSIM_PROBE": "hang"})
 """
     Job(str(fake.cudart), str(library), Problem(), describe_only=True).write(tmp_path)
-    done = subprocess.run([sys.executable, "-c", program, tmp_path], env=for_python(), capture_output=True)
-    assert done.returncode == -signal.SIGKILL and gone(int(done.stdout)) and not done.stderr
+    # The server has the program's stderr: a pipe would be open as long as the server is there.
+    with (tmp_path / "said").open("w") as said:
+        done = subprocess.run(
+            [sys.executable, "-c", program, tmp_path], env=for_python(), stdout=subprocess.PIPE, stderr=said
+        )
+    worker = int(done.stdout)
+    ended = gone(worker)
+    if not ended:
+        os.kill(worker, signal.SIGKILL)
+    assert ended, "who asked for the worker was killed, and the worker went on"
+    assert done.returncode == -signal.SIGKILL and not (tmp_path / "said").read_text()
